@@ -48,8 +48,8 @@ from asot.plans import TransportPlan as TransportPlan
 from asot.plans import plan as plan
 from asot.results.distances import Distances as Distances
 from asot.results.distances import Neighbors as Neighbors
+from asot.results.distances import RadiusNeighbors as RadiusNeighbors
 from asot.results.plans import Plans as Plans
-from asot.results.radius_neighbors import RadiusNeighbors as RadiusNeighbors
 from asot.run.protocols import Status as Status
 from asot.saved import load_distances as load_distances
 from asot.saved import open_store as open_store

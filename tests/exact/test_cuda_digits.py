@@ -34,10 +34,10 @@ def test_costs_that_mean_never_are_refused_by_name_and_else_the_cpus(gpu, monkey
         asot.emd_many(A, B, cost=given, device="cuda", plans=plans)
     monkeypatch.setattr(devices, "_start_seconds", lambda: -1e9)
     monkeypatch.setattr(devices, "_awake", False)
-    monkeypatch.setattr(devices, "_wake", lambda: None)
     found = asot.emd_many(A, B, cost=given, pairs=PAIRS, plans=plans)
     assert (found.info["device"], found.info["device_reason"].count("never")) == ("cpu", 1)
     np.testing.assert_allclose(found.values, highs_values(A, B, np.where(MASK, 10.0, COST), PAIRS), atol=1e-12)
+    monkeypatch.setattr(devices, "_awake", False)
     assert asot.emd_many(A, B, cost=COST, pairs=PAIRS).info["device"] == "cuda:0"
 
 

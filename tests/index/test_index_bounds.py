@@ -7,7 +7,7 @@ import pytest
 
 import asot
 from asot.data.distributions import Distributions
-from asot.index.search import Asked
+from asot.index.search import Queries
 from tests.index.test_index import clouds
 
 
@@ -19,12 +19,12 @@ def test_no_bound_exceeds_its_distance(metric, dim):
     index = asot.Index(metric=metric)
     index.add(members)
     Q = Distributions.from_list(clouds(5, 1, dim))
-    queries = Asked(index._snapshot, Q, index._snapshot.alive, 2**30, 1).queries(index._settings)
+    queries = Queries(index._snapshot, index._settings, Q, index._snapshot.alive, 2**30, 1)
     matrix = asot.pairwise_exact(Q, members, metric=metric).matrix()
     every = np.arange(300)
     for i in range(5):
-        cheap = queries._cheap_bounds(i, queries._words(i), stop)
-        fine = queries._fine_bounds(i, every, cheap, np.inf, queries._words(i), stop)[0]
+        cheap = queries.one(i, stop).cheap_bounds()
+        fine = queries.one(i, stop).fine_bounds(every, cheap)[0]
         assert (cheap <= fine).all()
         assert (fine <= matrix[i] * (1 + 1e-12)).all()
         assert np.median(fine / np.maximum(matrix[i], 1e-9)) > 0.6
@@ -35,9 +35,9 @@ def test_reduced_transport_is_what_its_formula_says():
     index = asot.Index()
     index.add(members)
     Q = Distributions.from_list(clouds(1, 1, 5))
-    queries = Asked(index._snapshot, Q, index._snapshot.alive, 2**30, 1).queries(index._settings)
-    frame, bounds = index._snapshot.frame, np.zeros(300)
-    queries._reduced_bounds(frame, 0, np.arange(300), bounds, np.inf, stop)
+    queries = Queries(index._snapshot, index._settings, Q, index._snapshot.alive, 2**30, 1)
+    frame = index._snapshot.frame
+    bounds = queries.one(0, stop).reduced_bounds(np.arange(300), np.zeros(300), np.inf)
     x, a = Q[0]
     for member, bound in zip(members, bounds * 2.0**frame.exponent, strict=True):
         cost = np.linalg.norm(member[:, None] - x, axis=2)  # all five axes are kept
@@ -54,9 +54,9 @@ def test_members_far_from_the_frame_have_no_bound():
     index.add([clouds(1, 2)[0] * 1e15], ids=["far"])
     Q = Distributions.from_list([clouds(1, 3)[0], clouds(1, 2)[0] * 1e15])
     stop = np.zeros(1, dtype=np.int64)
-    queries = Asked(index._snapshot, Q, index._snapshot.alive, 2**30, 1).queries(index._settings)
+    queries = Queries(index._snapshot, index._settings, Q, index._snapshot.alive, 2**30, 1)
     matrix = asot.pairwise_exact(Q, [index[name][0] for name in index.ids.tolist()]).matrix()
     for i in range(2):
-        cheap, words = queries._cheap_bounds(i, queries._words(i), stop), queries._words(i)
-        bounds = queries._fine_bounds(i, np.arange(301), cheap, np.inf, words, stop)[0]
+        query = queries.one(i, stop)
+        bounds = query.fine_bounds(np.arange(301), query.cheap_bounds())[0]
         assert (bounds <= matrix[i] * (1 + 1e-9)).all()

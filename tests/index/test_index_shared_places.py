@@ -11,7 +11,7 @@ import pytest
 import asot
 from asot.data.distributions import Distributions
 from asot.index import folder, frame, growing
-from asot.index.search import Asked
+from asot.index.search import Queries
 from tests.index.histories import PlainList, check_neighbors
 
 STOP = np.zeros(1, dtype=np.int64)
@@ -25,7 +25,7 @@ def bags(count, seed=0, pool=POOL):
 
 
 def queries_of(index, Q):
-    return Asked(index._snapshot, Q, index._snapshot.alive, 2**30, 1).queries(index._settings)
+    return Queries(index._snapshot, index._settings, Q, index._snapshot.alive, 2**30, 1)
 
 
 def filled(members, **words):
@@ -49,9 +49,8 @@ def test_bounds_of_shared_places_are_those_of_places(metric, p, monkeypatch):
     for i in range(len(Q)):
         found = []
         for index in (shared, apart):
-            queries = queries_of(index, Q)
-            cheap = queries._cheap_bounds(i, None, STOP)
-            found.append(queries._fine_bounds(i, every, cheap, np.inf, None, STOP)[0])
+            query = queries_of(index, Q).one(i, STOP)
+            found.append(query.fine_bounds(every, query.cheap_bounds())[0])
         np.testing.assert_array_equal(*found)
         assert (found[0] <= matrix[i] * (1 + 1e-12)).all()
     check_neighbors(shared.query(Q, 5), matrix, 5)

@@ -9,8 +9,8 @@ import pytest
 
 import asot
 from asot.data.distributions import Distributions
-from asot.index import vocabulary
-from asot.index.search import Asked
+from asot.index import words
+from asot.index.search import Queries
 from tests.index.histories import PlainList, check_neighbors
 
 WORDS = np.random.default_rng(0).normal(size=(60, 6))
@@ -23,7 +23,7 @@ def documents(count, seed=0, most=12):
 
 
 def queries_of(index, Q):
-    return Asked(index._snapshot, Q, index._snapshot.alive, 2**30, 1).queries(index._settings)
+    return Queries(index._snapshot, index._settings, Q, index._snapshot.alive, 2**30, 1)
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "cityblock", "chebyshev", "minkowski"])
@@ -36,8 +36,8 @@ def test_no_bound_of_words_exceeds_its_distance(metric):
     matrix = asot.pairwise_exact(Q, members, metric=metric).matrix()
     queries = queries_of(index, Q)
     for i in range(len(Q)):
-        cheap = queries._cheap_bounds(i, queries._words(i), STOP)
-        fine = queries._fine_bounds(i, np.arange(300), cheap, np.inf, queries._words(i), STOP)[0]
+        cheap = queries.one(i, STOP).cheap_bounds()
+        fine = queries.one(i, STOP).fine_bounds(np.arange(300), cheap)[0]
         assert (cheap <= fine).all()
         assert (fine <= matrix[i] * (1 + 1e-12)).all()
         assert np.median(fine / np.maximum(matrix[i], 1e-9)) > 0.6
@@ -50,7 +50,7 @@ def test_relaxed_transport_of_words_is_what_its_formula_says():
     index.add(members)
     Q = Distributions.from_list([np.random.default_rng(5).normal(size=(20, 6))])
     queries = queries_of(index, Q)
-    bounds = queries._cheap_bounds(0, queries._words(0), STOP)
+    bounds = queries.one(0, STOP).cheap_bounds()
     for member, bound in zip(members, bounds, strict=True):
         cost = np.linalg.norm(member[:, None] - Q.points, axis=2)
         assert bound == pytest.approx(max(cost.min(axis=1).mean(), cost.min(axis=0).mean()), rel=1e-4)
@@ -61,9 +61,9 @@ def test_room_for_few_rows_changes_no_bound(monkeypatch):
     index.add(documents(300))
     Q = Distributions.from_list(documents(1, 9))
     queries = queries_of(index, Q)
-    before = queries._cheap_bounds(0, queries._words(0), STOP)
+    before = queries.one(0, STOP).cheap_bounds()
     monkeypatch.setattr("asot.index.words._ROOM", 4 * 16 * 3)
-    assert (queries._cheap_bounds(0, queries._words(0), STOP) == before).all()
+    assert (queries.one(0, STOP).cheap_bounds() == before).all()
 
 
 def test_a_history_of_documents_on_disk_ends_where_a_plain_list_does(tmp_path):
@@ -95,7 +95,7 @@ def test_a_history_of_documents_on_disk_ends_where_a_plain_list_does(tmp_path):
 
 
 def test_words_of_one_hash_are_told_apart(monkeypatch):
-    monkeypatch.setattr(vocabulary, "_hashes", lambda rows: np.zeros(len(rows), dtype=np.uint64))
+    monkeypatch.setattr(words, "_hashes", lambda rows: np.zeros(len(rows), dtype=np.uint64))
     members = documents(300)
     index = asot.Index()
     index.add(members)

@@ -56,8 +56,7 @@ def per_distribution(values: Any, name: str, ids: NDArray[Any] | Sequence[Any]) 
 
 
 def as_selection(key: Any, ids: NDArray[Any]) -> Any:
-    """A key that selects distributions: a named mask, such as a comparison of a column, is put in the order of the
-    ids."""
+    """A key that selects distributions; a named mask, such as a comparison of a column, in the order of the ids."""
     if not has_names(key):
         return key
     is_mask = getattr(np.asarray(list(key.values()) if isinstance(key, Mapping) else key), "dtype", None) == np.bool_

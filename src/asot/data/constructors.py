@@ -337,7 +337,7 @@ class Constructors:
         >>> asot.pairwise_exact(asot.Distributions.from_spaces([line, 2 * line]), p=2).values.round(6)
         array([0.790569])
         """
-        from asot.data.spaces.clouds import flatten_spaces
+        from asot.data.spaces.quantiles import flatten_spaces
 
         return cls._taken(*flatten_spaces(X, p, masses, bins))
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from asot._typing import Identity
+from asot._typing import Float, Identity, Indices
 from asot.data.distributions import Distributions
 from asot.native import Doubles, Floats, Int, Ints, Record, ShortInts, entry
 from asot.validation import FloatArray
@@ -62,7 +62,7 @@ def serially(n: int, work: Callable[[int, int], object]) -> None:
     work(0, n)
 
 
-def distinct_rows(points: FloatArray, loop: Loop = serially) -> tuple[FloatArray, NDArray[np.int64]]:
+def distinct_rows(points: FloatArray, loop: Loop = serially) -> tuple[FloatArray, Indices]:
     """Distinct rows (V, d) of points (n, d), in order of first appearance, and for every row its index among them.
 
     Rows are numbered by a 64-bit hash, and then each is compared with the first of its number, so equal means equal.
@@ -101,14 +101,14 @@ def _are_equal(rows: PointRows, numbers: RowNumbers, loop: Loop) -> bool:
     return all(found)
 
 
-def _taken(points: FloatArray, rows: NDArray[np.int64], loop: Loop) -> FloatArray:
+def _taken(points: FloatArray, rows: Indices, loop: Loop) -> FloatArray:
     taken = np.empty((len(rows), points.shape[1]), dtype=points.dtype)
     loop(len(rows), lambda low, high: points.take(rows[low:high], axis=0, out=taken[low:high], mode="clip"))
     return taken
 
 
 @functools.cache
-def _factors(n: int) -> NDArray[np.int64]:
+def _factors(n: int) -> Indices:
     """The bits of a large odd number for every coordinate."""
     large = np.random.default_rng(0).integers(2**63, 2**64 - 1, size=n, dtype=np.uint64)
     return (large | np.uint64(1)).view(np.int64)
@@ -123,15 +123,15 @@ class SparseHistograms:
     """
 
     points: FloatArray  # (V, d)
-    offsets: NDArray[np.int64]  # (N + 1,)
-    index: NDArray[np.int64]  # (nnz,)
-    masses: NDArray[np.float64]  # (nnz,), total 1 within a distribution
+    offsets: Indices  # (N + 1,)
+    index: Indices  # (nnz,)
+    masses: Float  # (nnz,), total 1 within a distribution
 
     def identity(self) -> Identity:
-        """Its arrays, by the names that stores know them by."""
-        return {"points": self.points, "offsets": self.offsets, "index": self.index, "masses": self.masses}
+        """Its arrays, which stores know by name."""
+        return dict(vars(self))
 
-    def pooled_masses(self) -> NDArray[np.float64]:
+    def pooled_masses(self) -> Float:
         """Total mass of every distinct point over the whole collection (V,)."""
         return np.asarray(np.bincount(self.index, self.masses, minlength=len(self.points)), dtype=np.float64)
 
@@ -166,10 +166,10 @@ def in_own_order(D: Distributions) -> SparseHistograms:
     return SparseHistograms(points, histograms.offsets, numbers, histograms.masses[order])
 
 
-def numbered_histograms(D: Distributions, loop: Loop = serially) -> tuple[SparseHistograms, NDArray[np.int64]]:
+def numbered_histograms(D: Distributions, loop: Loop = serially) -> tuple[SparseHistograms, Indices]:
     """The same, and for every point (n,) of the collection its index among the distinct ones, -1 without mass."""
     has_mass = D.masses > 0
-    points, index = _distinct_points(D, None if has_mass.all() else has_mass, loop)
+    points, index = distinct_points(D, None if has_mass.all() else has_mass, loop)
     if len(points) == len(D.masses):  # nothing to merge, and first appearance is the given order
         return SparseHistograms(points, D.offsets, index, D.masses), index
     if not has_mass.all():
@@ -179,8 +179,7 @@ def numbered_histograms(D: Distributions, loop: Loop = serially) -> tuple[Sparse
 
 
 def joined_histograms(first: SparseHistograms, second: SparseHistograms, loop: Loop = serially) -> SparseHistograms:
-    """Two collections, one after the other, over the distinct points of both: those of the second are listed first, so
-    that only the first one is numbered anew."""
+    """Two collections, one after the other, over the distinct points of both, of which the second's come first."""
     points, number = distinct_rows(np.concatenate([second.points, first.points]), loop)
     index = number[len(second.points) :][first.index]
     ascending = np.lexsort((index, np.repeat(np.arange(len(first.offsets) - 1), np.diff(first.offsets))))
@@ -192,9 +191,7 @@ def joined_histograms(first: SparseHistograms, second: SparseHistograms, loop: L
     )
 
 
-def _merged(
-    D: Distributions, index: NDArray[np.int64], loop: Loop
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+def _merged(D: Distributions, index: Indices, loop: Loop) -> tuple[Indices, Indices, Float]:
     """Offsets, indices and masses of sparse histograms: first each in its old place, and then without gaps."""
     n, counts = len(index), np.zeros(len(D) + 1, dtype=np.int64)
     loose = np.empty(n, dtype=np.int64), np.empty(n)
@@ -214,14 +211,10 @@ def _merged(
     return offsets, *tight
 
 
-def distinct_points(D: Distributions) -> tuple[FloatArray, NDArray[np.int64]]:
-    """Distinct points (V, d) of a collection, in order of first appearance, and the index of every point among them."""
-    return _distinct_points(D, None, serially)
-
-
-def _distinct_points(
-    D: Distributions, which: NDArray[np.bool_] | None, loop: Loop
-) -> tuple[FloatArray, NDArray[np.int64]]:
+def distinct_points(
+    D: Distributions, which: NDArray[np.bool_] | None = None, loop: Loop = serially
+) -> tuple[FloatArray, Indices]:
+    """Distinct points (V, d), of all or of ``which``, in order of first appearance, and the index of each of them."""
     if D.vocabulary is None:
         return distinct_rows(D.points if which is None else D.points[which], loop)
     support, index = D.vocabulary
@@ -237,9 +230,7 @@ FEW_COORDINATES = 16
 """Up to this many coordinates in use, their number does not matter."""
 
 
-def left_to_ship(
-    histograms: SparseHistograms, rows: NDArray[np.int64], columns: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def left_to_ship(histograms: SparseHistograms, rows: Indices, columns: Indices) -> Indices:
     """Sources, sinks and coordinates (P, 3) of the pairs (rows[t], columns[t]) once common mass is canceled."""
     named, place = np.unique(np.stack([rows, columns]), return_inverse=True)
     a, b = place.reshape(2, -1)
@@ -263,7 +254,7 @@ def left_to_ship(
     return np.stack([p, q, width], axis=1)
 
 
-def _stretched(begin: NDArray[np.int64], sizes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _stretched(begin: Indices, sizes: Indices) -> tuple[Indices, Indices]:
     """begin[t], begin[t] + 1, .., sizes[t] of them for every t, and the t of each."""
     of = np.repeat(np.arange(len(sizes)), sizes)
     return np.arange(len(of)) + np.repeat(begin - np.cumsum(sizes) + sizes, sizes), of

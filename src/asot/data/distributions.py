@@ -14,6 +14,7 @@ from typing import Any, cast, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from asot._typing import Float, Indices
 from asot.data.belonging import as_selection, is_pandas_index
 from asot.data.constructors import Constructors
 from asot.data.foreign_objects import constructor_for
@@ -64,9 +65,9 @@ class Distributions(Constructors):
     """
 
     points: FloatArray
-    offsets: NDArray[np.int64]
-    masses: NDArray[np.float64]
-    totals: NDArray[np.float64]
+    offsets: Indices
+    masses: Float
+    totals: Float
 
     def __init__(
         self,
@@ -115,12 +116,11 @@ class Distributions(Constructors):
 
     @property
     def vocabulary(self) -> tuple[FloatArray, NDArray[Any]] | None:
-        """What `from_weights` was given: points (V, d), and the index of every point among them (n,). Otherwise
-        None."""
+        """What `from_weights` was given: points (V, d), and the index of every point among them (n,); else None."""
         return (self._support, self._index) if "_support" in self.__dict__ else None
 
     @property
-    def sizes(self) -> NDArray[np.int64]:
+    def sizes(self) -> Indices:
         """Number of points of every distribution (N,)."""
         return np.diff(self.offsets)
 
@@ -158,7 +158,7 @@ class Distributions(Constructors):
             raise UnknownId(f"{len(found)} distributions are called {key!r}; use an index, such as {found[0]}")
         raise UnknownId(f"no distribution is called {key!r}; the ids begin with {str(self.ids[0])!r}")
 
-    def _called(self, names: list[Any]) -> NDArray[np.int64]:
+    def _called(self, names: list[Any]) -> Indices:
         """The indices of the distributions with these ids."""
         found: dict[Any, list[int]] = {key: [] for key in names}
         for i, key in enumerate(self.ids.tolist()):
@@ -178,11 +178,11 @@ class Distributions(Constructors):
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    def __iter__(self) -> Iterator[tuple[FloatArray, NDArray[np.float64]]]:
+    def __iter__(self) -> Iterator[tuple[FloatArray, Float]]:
         return (self[i] for i in range(len(self)))
 
     @overload
-    def __getitem__(self, key: int | np.integer[Any] | str) -> tuple[FloatArray, NDArray[np.float64]]: ...
+    def __getitem__(self, key: int | np.integer[Any] | str) -> tuple[FloatArray, Float]: ...
     @overload
     def __getitem__(self, key: slice | Sequence[int] | list[str] | NDArray[Any]) -> Distributions: ...
     def __getitem__(self, key: Any) -> Any:
@@ -200,7 +200,7 @@ class Distributions(Constructors):
             return frozen(self._support[self._index[own]]), self.masses[own]
         return self._select(np.arange(len(self))[key] if isinstance(key, slice) else self._chosen(key))
 
-    def _chosen(self, key: Any) -> NDArray[np.int64]:
+    def _chosen(self, key: Any) -> Indices:
         """The indices that a list, an array or something of pandas selects: indices, a mask, or ids."""
         values, by_id = key, False
         if not isinstance(key, np.ndarray):
@@ -220,7 +220,7 @@ class Distributions(Constructors):
         except IndexError as error:
             raise IndexError(f"a collection of {len(self)} distributions: {error}") from error
 
-    def _select(self, chosen: NDArray[np.int64]) -> Distributions:
+    def _select(self, chosen: Indices) -> Distributions:
         """The distributions ``chosen`` (indices, in that order, repeats allowed)."""
         if chosen.ndim != 1 or len(chosen) == 0:
             raise ValueError("the selection is empty: a collection needs at least one distribution")
@@ -360,9 +360,7 @@ def read_both(D: Any, E: Any) -> tuple[Distributions, Distributions | None]:
     return first, second
 
 
-def trusted(
-    points: FloatArray, offsets: NDArray[np.int64], masses: NDArray[np.float64], totals: NDArray[np.float64]
-) -> Distributions:
+def trusted(points: FloatArray, offsets: Indices, masses: Float, totals: Float) -> Distributions:
     """A collection from arrays that were validated and normalized before, bit for bit, without ids.
 
     Points (n, d), offsets (N + 1,), masses (n,) of total 1 each, and the totals (N,) that they had.

@@ -23,9 +23,6 @@ from asot.data.tabular import load_csv, load_parquet, save_csv, save_parquet
 COLLECTION_SUFFIXES = (".npz", ".csv", ".parquet")
 
 
-# --------------------------------------------------------------------------------------------------------- collections
-
-
 def load_collection(
     path: PathLike, *, groupby: str | None = None, use_rep: str | None = None, attributes: str | None = None
 ) -> Distributions:
@@ -61,12 +58,9 @@ def load_collection(
         return load_folder(path, attributes)
     if suffix == ".h5ad":
         return load_h5ad(path, groupby, "X_pca" if use_rep is None else use_rep)
-    if suffix == ".npz":
-        return _load_npz_collection(path)
-    if suffix == ".csv":
-        return load_csv(path)
-    if suffix == ".parquet":
-        return load_parquet(path)
+    readers = {".npz": _load_npz_collection, ".csv": load_csv, ".parquet": load_parquet}
+    if suffix in readers:
+        return readers[suffix](path)
     known = _one_of([*COLLECTION_SUFFIXES, ".h5ad"])
     raise ValueError(f"cannot read a collection from {path}: its name must end in {known}, or it must be a folder")
 

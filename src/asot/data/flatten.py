@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.data.reading import factorized, in_order_of, label_of, listed, own_floats, read_masses, read_points, sorted_by
+from asot.data.reading import by_group, factorized, in_order_of, label_of, listed, own_floats, read_masses, read_points
 from asot.validation import FloatArray, to_float_array
 
 Flat = tuple[FloatArray, Any, Any, Any]
@@ -92,13 +92,11 @@ def flatten_groups(points: Any, labels: Any, masses: Any) -> Flat:
 
 def group_points(flat: FloatArray, unique: NDArray[Any], group: NDArray[np.int64], masses: Any) -> Flat:
     """From points (n, d), the ids, and the index of every point's id among them."""
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=len(unique)))])
-    if masses is not None:
-        masses = read_masses(masses, len(flat))
-    if np.any(group[1:] < group[:-1]):
-        order = sorted_by(group, len(unique))
-        return flat[order], offsets, None if masses is None else masses[order], unique
-    return own_floats(flat, "points"), offsets, masses, unique
+    masses = None if masses is None else read_masses(masses, len(flat))
+    offsets, order = by_group(group, len(unique))
+    if order is None:
+        return own_floats(flat, "points"), offsets, masses, unique
+    return flat[order], offsets, None if masses is None else masses[order], unique
 
 
 def _columns_of(frame: Any, labels: str, masses: Any) -> tuple[Any, Any, Any]:

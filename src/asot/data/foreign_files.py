@@ -20,13 +20,10 @@ from numpy.typing import NDArray
 from asot.data import h5ad
 from asot.data.distributions import Distributions
 from asot.data.npz import PathLike, naming, read_array
-from asot.data.tabular import csv_rows, number
+from asot.data.tabular import csv_rows, full_rows, number
 from asot.lazy import needed
 
 FOLDER_SUFFIXES = (".csv", ".npy", ".graphml")
-
-
-# ---------------------------------------------------------------------------------------------------------------- cells
 
 
 def load_h5ad(path: PathLike, groupby: str | None, use_rep: str) -> Distributions:
@@ -54,11 +51,8 @@ def describe_h5ad(path: PathLike) -> str:
     with _open_h5ad(path) as file:
         columns = _keys(file, "obs", path)
         places = [*_keys(file, "obsm", path), *_keys(file, "layers", path), *(["X"] * ("X" in list(file)))]
-        return f"AnnData: samples by --groupby {_choice(columns)}; cells at --use-rep {_choice(places)}"
-
-
-def _choice(names: Sequence[str]) -> str:
-    return " | ".join(names) if names else "(nothing)"
+        samples, cells = (" | ".join(names) or "(nothing)" for names in (columns, places))
+        return f"AnnData: samples by --groupby {samples}; cells at --use-rep {cells}"
 
 
 @contextlib.contextmanager
@@ -77,22 +71,14 @@ def _open_h5ad(path: PathLike) -> Iterator[Any]:
                 raise ValueError(f"{path} is not an AnnData file: it has no obs")
             yield file
         except (RuntimeError, KeyError, UnicodeDecodeError) as error:
-            if not _is_from_hdf5(error):
+            *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+            if "h5py" not in frame.f_code.co_filename and "h5py" not in str(frame.f_globals.get("__name__", "")):
                 raise
             raise ValueError(f"{path} is damaged: {' '.join(str(error).split())}") from error
 
 
-def _is_from_hdf5(error: BaseException) -> bool:
-    """Whether it was raised within h5py."""
-    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
-    return "h5py" in frame.f_code.co_filename or "h5py" in str(frame.f_globals.get("__name__", ""))
-
-
 def _keys(file: Any, name: str, path: PathLike) -> list[str]:
     return h5ad.keys(h5ad.member(file, name, path))
-
-
-# -------------------------------------------------------------------------------------------------------------- folders
 
 
 def load_folder(path: PathLike, attributes: str | None) -> Distributions:
@@ -159,13 +145,10 @@ def _table(file: Path) -> tuple[NDArray[Any], NDArray[Any] | None]:
         mass = names.index("mass") if "mass" in names else None
         if len(names) - (mass is not None) < 1 or not any(names):
             raise ValueError(f"{file} is empty: its first line must name the columns, such as x,y,mass")
-        numbers: list[list[float]] = []
-        for row in rows:
-            where = f"{file}, line {rows.line_num}"
-            if row and len(row) != len(names):
-                raise ValueError(f"{where}: found {len(row)} cells for the {len(names)} columns {', '.join(names)}")
-            if row:
-                numbers.append([number(cell, name, where) for cell, name in zip(row, names, strict=True)])
+        numbers = [
+            [number(cell, name, where) for cell, name in zip(row, names, strict=True)]
+            for where, row in full_rows(rows, names, file)
+        ]
     if not numbers:
         raise ValueError(f"{file} is empty: there is no line below the column names")
     table = np.array(numbers)

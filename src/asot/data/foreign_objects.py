@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 
+_TABLE = 'Distributions.from_table(table, by="patient", points=["x", "y"]), with the names of columns'
 _OBJECTS = {
     "anndata.AnnData": 'Distributions.from_anndata(adata, "patient"), with the column of obs that names samples',
-    "pandas.DataFrame": 'Distributions.from_table(table, by="patient", points=["x", "y"]), with the names of columns',
-    "polars.DataFrame": 'Distributions.from_table(table, by="patient", points=["x", "y"]), with the names of columns',
-    "pyarrow.Table": 'Distributions.from_table(table, by="patient", points=["x", "y"]), with the names of columns',
     "torch_geometric.Batch": "Distributions.from_graphs(graphs)",
+    **dict.fromkeys(("pandas.DataFrame", "polars.DataFrame", "pyarrow.Table"), _TABLE),
 }
 _GRAPHS = ("networkx", "torch_geometric")
 

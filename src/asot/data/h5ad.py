@@ -137,9 +137,6 @@ def _text(value: Any) -> str:
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
 
 
-# ------------------------------------------------------------------------------------------------------------ counting
-
-
 def check_parts(node: Any, path: PathLike) -> None:
     """Refuse a data set or a group that leaves the file, or takes more memory than the file accounts for."""
     total = 0

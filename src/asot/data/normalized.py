@@ -12,33 +12,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.data.reading import label_of, place_of, read_masses
+from asot._typing import Float, Indices
+from asot.data.reading import label_of, owner_of, read_masses
 from asot.validation import FloatArray, first_false
 
 _BLOCK = 2**18
 """Points whose masses are scaled at a time."""
 
 
-def check_finite(points: FloatArray, offsets: NDArray[np.int64], ids: Any) -> None:
+def check_finite(points: FloatArray, offsets: Indices, ids: Any) -> None:
     """Refuse points (n, d) that are not finite, by the name of their distribution."""
     if not (math.isfinite(points.min()) and math.isfinite(points.max())):  # both are NaN if any point is
         row, column = first_false(np.isfinite(points))
-        name, place = _owner(row, offsets, ids)
+        name, place = owner_of(row, offsets, ids)
         raise ValueError(
             f"{name} has the coordinate {points[row, column]} at point {place}, column {column}; "
             "points must be finite: drop or impute it"
         )
 
 
-def _owner(point: int, offsets: NDArray[np.int64], ids: Any) -> tuple[str, int]:
-    """Name of the distribution that owns a point, and the point's index in it."""
-    i, place = place_of(point, offsets)
-    return label_of(i, ids), place
-
-
-def normalized(
-    masses: Any, offsets: NDArray[np.int64], ids: Any, is_own: bool = False
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def normalized(masses: Any, offsets: Indices, ids: Any, is_own: bool = False) -> tuple[Float, Float]:
     """Masses scaled to total 1 in every distribution, and the totals they had."""
     starts = offsets[:-1]
     sizes = offsets[1:] - starts
@@ -47,11 +40,11 @@ def normalized(
     given = read_masses(masses, int(offsets[-1]))
     if not (math.isfinite(given.min()) and math.isfinite(given.max())):
         (row,) = first_false(np.isfinite(given))
-        name, place = _owner(row, offsets, ids)
+        name, place = owner_of(row, offsets, ids)
         raise ValueError(f"{name} has the mass {given[row]} at point {place}; masses must be finite")
     if given.min() < 0:
         (row,) = first_false(given >= 0)
-        name, place = _owner(row, offsets, ids)
+        name, place = owner_of(row, offsets, ids)
         raise ValueError(f"{name} has a negative mass ({given[row]:g} at point {place}); masses must be ≥ 0")
     peaks = np.maximum.reduceat(given, starts)
     if not peaks.all():
@@ -65,13 +58,10 @@ def normalized(
         return scaled, np.ldexp(totals, exponents)
 
 
-def _divided(
-    masses: NDArray[np.float64], exponents: NDArray[np.int32], offsets: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _divided(masses: Float, exponents: NDArray[np.int32], offsets: Indices) -> Float:
     """Divide the masses of every distribution by their total, and return the totals in units of 2^exponents.
 
-    Powers of two come first: they cost no digit, and totals neither overflow nor underflow. In blocks, so that no
-    second column is in memory.
+    In blocks, so that no second column is in memory.
     """
     sizes, totals = np.diff(offsets), np.empty(len(offsets) - 1)
     step = max(1, int(_BLOCK // sizes.mean()))
@@ -84,11 +74,8 @@ def _divided(
     return totals
 
 
-def _sums(masses: NDArray[np.float64], starts: NDArray[np.int64], most: int) -> NDArray[np.float64]:
-    """Sums of masses of at most 1, which do not depend on their order: high orders of W_p would see it.
-
-    Leading digits are summed without rounding; what is left is so small that rounding it does not matter.
-    """
+def _sums(masses: Float, starts: Indices, most: int) -> Float:
+    """Sums of masses of at most 1. Rounding what is left below the leading digits does not matter."""
     unit = 2.0 ** (52 - most.bit_length())
     leading = np.rint(masses * unit) / unit
     return np.asarray(np.add.reduceat(leading, starts) + np.add.reduceat(masses - leading, starts))

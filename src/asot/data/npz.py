@@ -52,9 +52,6 @@ _BEST_DEFLATE_RATIO = 1032  # no deflate stream expands further
 _CHUNK = 2**20
 
 
-# ---------------------------------------------------------------------------------------------------- writing, safely
-
-
 @contextlib.contextmanager
 def atomic_write(path: PathLike) -> Iterator[IO[bytes]]:
     """Open a file for writing that appears under its name only if the block ends without an error.
@@ -109,20 +106,12 @@ def _create_beside(target: Path, shown: PathLike) -> tuple[Path, int]:
         raise type(error)(f"cannot write {shown}: {reason} {target.parent}") from error
 
 
-# ------------------------------------------------------------------------------------------------------ arrays in zips
-
-
 def read_arrays(path: PathLike, required: Sequence[str] = (), optional: Sequence[str] = ()) -> Arrays:
-    """Read named arrays from an untrusted ``.npz`` file.
+    """Read named arrays from an untrusted ``.npz`` file: a missing required one is an error, others are ignored.
 
     Only plain arrays are read (numbers, booleans, strings), never pickled objects. The declared size of each array is
     compared with the bytes that are there, and the memory for reading with the size of the file
     (`asot.data.expansion`).
-
-    Parameters
-    ----------
-    path : path of the file required, optional : names of arrays; a missing required one is an error. Others in the file
-    are ignored.
     """
     with _open_zip(path) as archive:
         members = _members(archive, path)
@@ -238,12 +227,9 @@ def reading(path: PathLike) -> Iterator[IO[bytes]]:
     """The file, open for reading, with readable errors."""
     try:
         stream = open(path, "rb")  # noqa: SIM115 (only opening may be renamed, not what happens while it is open)
-    except FileNotFoundError as error:
-        raise FileNotFoundError(f"cannot read {path}: there is no such file") from error
-    except IsADirectoryError as error:
-        raise IsADirectoryError(f"cannot read {path}: it is a folder") from error
     except OSError as error:
-        raise type(error)(f"cannot read {path}: {error.strerror}") from error
+        known = {FileNotFoundError: "there is no such file", IsADirectoryError: "it is a folder"}
+        raise type(error)(f"cannot read {path}: {known.get(type(error), error.strerror)}") from error
     with stream:
         yield stream
 
@@ -325,10 +311,7 @@ def _fill(flat: NDArray[Any], first: bytes, stream: IO[bytes]) -> NDArray[Any]:
 
 
 def _needed(array: NDArray[Any]) -> int:
-    """Bytes of memory for a number or a string in a file by the time it is part of a collection or a result.
-
-    Numbers become float64 and are copied once and checked; masses are also scaled.
-    """
+    """Bytes of memory by the time it is part of a result: float64, copied once and checked; masses are also scaled."""
     if array.dtype.kind in "US":
         return 3 * array.nbytes
     return array.nbytes + (48 if array.ndim < 2 else 24) * array.size
@@ -354,8 +337,7 @@ def plain_ids(ids: NDArray[Any]) -> NDArray[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON can hold of a value: NumPy scalars and arrays become numbers and lists, and unknown objects become
-    strings."""
+    """What JSON can hold of a value: NumPy's become numbers and lists, and unknown objects become strings."""
     if isinstance(value, Mapping):
         return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):

@@ -79,18 +79,24 @@ def read_ids(ids: Any, n: int) -> NDArray[Any] | None:
     return array
 
 
-def label_of(i: int, ids: Any) -> str:
-    """How messages call distribution i."""
+def label_of(i: int, ids: Any, what: str = "distribution") -> str:
+    """How messages call distribution i, or the document or whatever it was made of."""
     if ids is None or i >= len(ids):
-        return f"distribution {i}"
+        return f"{what} {i}"
     name = getattr(ids, "iloc", ids)[i]  # a pandas column by position, not by index
-    return f"distribution {i} ({str(name)!r})"
+    return f"{what} {i} ({str(name)!r})"
 
 
 def place_of(row: int, offsets: NDArray[np.int64]) -> tuple[int, int]:
     """Which distribution (or graph, or event) owns a row, and which of its rows it is."""
     i = int(np.searchsorted(offsets, row, side="right")) - 1
     return i, row - int(offsets[i])
+
+
+def owner_of(row: int, offsets: NDArray[np.int64], ids: Any, what: str = "distribution") -> tuple[str, int]:
+    """The same, with how messages call it."""
+    i, place = place_of(row, offsets)
+    return label_of(i, ids, what), place
 
 
 def listed(names: Sequence[Any], most: int = 12) -> str:
@@ -112,9 +118,6 @@ def text_array(texts: Sequence[str]) -> NDArray[Any]:
     return np.array(texts, dtype=object)
 
 
-# ----------------------------------------------------------------------------------------------------------- ownership
-
-
 def own_floats(values: Any, name: str) -> FloatArray:
     """Numbers as float32 or float64 in memory that nobody else can write to; copied only if necessary."""
     seen = to_array(values, name)
@@ -124,8 +127,7 @@ def own_floats(values: Any, name: str) -> FloatArray:
 
 
 def _is_constant(array: NDArray[Any]) -> bool:
-    """Whether the memory behind an array is read-only at its root. NumPy's flag alone is not enough, because it can be
-    reset."""
+    """Whether the memory behind an array is read-only at its root; NumPy's flag alone can be reset."""
     root: Any = array
     while isinstance(root, np.ndarray):
         root = root.base
@@ -135,9 +137,6 @@ def _is_constant(array: NDArray[Any]) -> bool:
         return memoryview(root).readonly
     except TypeError:
         return False
-
-
-# -------------------------------------------------------------------------------------------------------------- labels
 
 
 def in_order_of(values: Any, reference: Any, name: str, of: str = "points") -> Any:
@@ -156,8 +155,7 @@ def in_order_of(values: Any, reference: Any, name: str, of: str = "points") -> A
 
 
 def factorized(labels: Any, n: int, name: str = "labels", of: str = "point") -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """The labels that occur, in order, and the index of the label of each of n points (or of what ``of`` says) among
-    them. ``name`` is that of the argument."""
+    """The labels that occur, in order, and the index of each of n points' label; messages use ``name`` and ``of``."""
     if hasattr(labels, "cat") and hasattr(labels.cat, "codes"):  # pandas, categorical
         return _of_categories(labels, n, name, of)
     names = to_array(labels, name)
@@ -177,9 +175,13 @@ def factorized(labels: Any, n: int, name: str = "labels", of: str = "point") -> 
     return unique, group
 
 
-def sorted_by(group: NDArray[np.int64], n_groups: int) -> NDArray[np.int64]:
-    """The order (n,) that puts members of a group together and keeps their order; short numbers are sorted faster."""
-    return np.argsort(group.astype(np.uint16) if n_groups <= 2**16 else group, kind="stable")
+def by_group(group: NDArray[np.int64], n_groups: int) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+    """Where groups begin (N + 1,), and the order (n,) that puts their members together; None if they are."""
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=n_groups))])
+    if not np.any(group[1:] < group[:-1]):
+        return offsets, None
+    short = group.astype(np.uint16) if n_groups <= 2**16 else group  # is sorted faster
+    return offsets, np.argsort(short, kind="stable")
 
 
 def _entry(name: str) -> str:
@@ -206,7 +208,8 @@ def _of_categories(labels: Any, n: int, name: str, of: str) -> tuple[NDArray[Any
     rank = np.empty(len(labels.cat.categories), dtype=np.int64)
     rank[used[order]] = np.arange(len(used))
     names = names[order]
-    return (text_array(names.tolist()) if _is_text(names) else names), rank[codes]
+    is_text = names.dtype.kind == "O" and all(type(name) is str for name in names)
+    return (text_array(names.tolist()) if is_text else names), rank[codes]
 
 
 def _of_texts(names: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -219,10 +222,6 @@ def _of_texts(names: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
     unique = np.empty(len(ordered), dtype=object)
     unique[:] = ordered
     return unique, group
-
-
-def _is_text(names: NDArray[Any]) -> bool:
-    return names.dtype.kind == "O" and all(type(name) is str for name in names)
 
 
 def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
@@ -245,9 +244,6 @@ def _is_nothing(value: Any) -> bool:
         return value is None or bool(value != value)
     except (TypeError, ValueError):  # NA is neither equal to itself nor different; arrays are no labels, but something
         return value is getattr(sys.modules.get("pandas"), "NA", None)
-
-
-# ------------------------------------------------------------------------------------------------ in stretches
 
 
 def stretches(offsets: NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:

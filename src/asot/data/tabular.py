@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Indices
 from asot.data.distributions import Distributions
 from asot.data.expansion import check_expansion
 from asot.data.flatten import group_points
@@ -33,12 +34,7 @@ def load_csv(path: PathLike) -> Distributions:
         coordinates = [c for c in range(len(names)) if c not in (id_column, mass_column)]
         place: dict[str, int] = {}  # every id once, no matter how long or how frequent it is
         group, numbers, masses = array.array("q"), array.array("d"), array.array("d")
-        for row in rows:
-            if not row:
-                continue
-            where = f"{path}, line {rows.line_num}"
-            if len(row) != len(names):
-                raise ValueError(f"{where}: found {len(row)} cells for the {len(names)} columns {', '.join(names)}")
+        for where, row in full_rows(rows, names, path):
             group.append(place.setdefault(unguarded(_filled(row[id_column], names[id_column], where)), len(place)))
             numbers.extend(number(row[c], names[c], where) for c in coordinates)
             if mass_column is not None:
@@ -51,10 +47,8 @@ def load_csv(path: PathLike) -> Distributions:
         return _grouped(points, list(place), np.frombuffer(group, dtype=np.int64), given)
 
 
-def _grouped(
-    points: NDArray[Any], names: list[Any], group: NDArray[np.int64], masses: NDArray[Any] | None
-) -> Distributions:
-    """A collection from points (n, d), the distinct ids, and the index of every point's id; in order of ids."""
+def _grouped(points: NDArray[Any], names: list[Any], group: Indices, masses: NDArray[Any] | None) -> Distributions:
+    """A collection from points (n, d), ids, and the index of every point's among them; in order of ids."""
     labels = text_array(names) if all(type(name) is str for name in names) else np.asarray(names)
     order, rank = factorized(labels, len(names))
     return Distributions._taken(*group_points(points, order, rank[group], masses))
@@ -138,6 +132,16 @@ def summarize_distances(path: PathLike) -> str | None:
         return "Distances: no pairs"
     mean = math.fsum(values) / len(values)
     return f"Distances: {len(values):,} pairs, {min(values):.4g} to {max(values):.4g} (mean {mean:.4g})"
+
+
+def full_rows(rows: Any, names: list[str], path: PathLike) -> Iterator[tuple[str, list[str]]]:
+    """Rows that are not empty, which must have a cell for every column, and where each of them is."""
+    for row in rows:
+        where = f"{path}, line {rows.line_num}"
+        if row and len(row) != len(names):
+            raise ValueError(f"{where}: found {len(row)} cells for the {len(names)} columns {', '.join(names)}")
+        if row:
+            yield where, row
 
 
 @contextlib.contextmanager
@@ -229,7 +233,10 @@ def load_parquet(path: PathLike) -> Distributions:
         except (pyarrow.ArrowException, OSError) as error:
             raise ValueError(f"{path} is not a Parquet file, whatever its name says, or it is damaged") from error
     for name in names:
-        _refuse_nulls(table, name, path)
+        values = table.column(name)
+        if values.null_count:
+            row = int(np.argmax(values.is_null().to_numpy()))
+            raise ValueError(f"{path}: column {name!r} is empty in row {row + 1}")
     coordinates = [name for c, name in enumerate(names) if c not in (id_column, mass_column)]
     points = np.column_stack([table.column(name).to_numpy() for name in coordinates])
     masses = None if mass_column is None else table.column(names[mass_column]).to_numpy()
@@ -258,8 +265,8 @@ def _check_parquet_types(schema: Any, names: list[str], ids: str, path: PathLike
             raise ValueError(f"{path}: column {name!r} cannot serve as ids; use text or integers")
 
 
-def _parquet_ids(table: Any, name: str, path: PathLike) -> tuple[list[Any], NDArray[np.int64]]:
-    """The distinct ids, and the index of every row's id among them."""
+def _parquet_ids(table: Any, name: str, path: PathLike) -> tuple[list[Any], Indices]:
+    """The ids, and the index of every row's among them; a dictionary may list one twice."""
     encoded = table.column(name).combine_chunks()
     if hasattr(encoded, "chunks"):
         encoded = encoded.chunk(0) if encoded.num_chunks else encoded
@@ -268,16 +275,5 @@ def _parquet_ids(table: Any, name: str, path: PathLike) -> tuple[list[Any], NDAr
     names, codes = encoded.dictionary.to_pylist(), encoded.indices.to_numpy().astype(np.int64)
     if any(entry is None or entry != entry for entry in names):
         raise ValueError(f"{path}: column {name!r} holds an id that is missing")
-    place: dict[Any, int] = {}
-    merged = np.array([place.setdefault(entry, len(place)) for entry in names], dtype=np.int64)
-    group = merged[codes]
-    present = np.unique(group)  # a dictionary may list what no row has
-    distinct = list(place)
-    return [distinct[i] for i in present], np.searchsorted(present, group)
-
-
-def _refuse_nulls(table: Any, name: str, path: PathLike) -> None:
-    values = table.column(name)
-    if values.null_count:
-        row = int(np.argmax(values.is_null().to_numpy()))
-        raise ValueError(f"{path}: column {name!r} is empty in row {row + 1}")
+    present, group = np.unique(codes, return_inverse=True)  # a dictionary may list what no row has
+    return [names[i] for i in present], group

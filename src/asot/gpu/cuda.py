@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
 from typing import Any
 
-from asot.gpu import ahead
+from asot.gpu import ahead, cupy
 
 FOLDERS = ("gpu", "exact/cuda", "entropic", "run", "estimate", "spaces")
 """Where the sources are: each next to the solver that launches it."""
@@ -40,15 +40,11 @@ def options_of(defines: Mapping[str, object]) -> tuple[str, ...]:
 
 def load(name: str, defines: Mapping[str, object]) -> Any:
     """The module ``name`` for the current GPU, with preprocessor ``defines``: it has ``get_function``."""
-    import cupy
-
     return _load(name, options_of(defines), cupy.cuda.Device().id)
 
 
 def load_all(kernels: Sequence[Variant]) -> None:
     """Load the kernels (name, defines) side by side, if they are not yet; a file has one of its own name."""
-    import cupy
-
     device = cupy.cuda.Device()
 
     def one(kernel: Variant) -> None:
@@ -61,8 +57,6 @@ def load_all(kernels: Sequence[Variant]) -> None:
 
 @functools.cache
 def _load(name: str, options: tuple[str, ...], device: int) -> Any:
-    import cupy
-
     text = source(name)
     code = ahead.find(ahead.key_of(text, options), int(cupy.cuda.Device().compute_capability))
     if code is not None:
@@ -77,16 +71,9 @@ class _Ready:
     """A module that was compiled ahead, on the current GPU, with the part of `cupy.RawModule` that is used."""
 
     def __init__(self, code: bytes) -> None:
-        import cupy
-
-        self._module = cupy.cuda.function.Module()
-        self._module.load(code)
-        self._functions: dict[str, _Function] = {}
-
-    def get_function(self, name: str) -> _Function:
-        if name not in self._functions:
-            self._functions[name] = _Function(self._module.get_function(name))
-        return self._functions[name]
+        module = cupy.cuda.function.Module()
+        module.load(code)
+        self.get_function = functools.cache(lambda name: _Function(module.get_function(name)))
 
 
 class _Function:
@@ -94,18 +81,12 @@ class _Function:
 
     def __init__(self, function: Any) -> None:
         self._function = function
-        self._most = 0
 
-    @property
-    def max_dynamic_shared_size_bytes(self) -> int:
-        return self._most
-
-    @max_dynamic_shared_size_bytes.setter
-    def max_dynamic_shared_size_bytes(self, size: int) -> None:
-        from cupy.cuda import driver
-
+    def _make_room(self, size: int) -> None:
+        driver = cupy.cuda.driver
         driver.funcSetAttribute(self._function.ptr, driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, size)
-        self._most = size
+
+    max_dynamic_shared_size_bytes = property(fset=_make_room)
 
     def __call__(self, grid: Any, block: Any, args: Any, *, shared_mem: int = 0) -> None:
         self._function(grid, block, args, shared_mem)

@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from asot._typing import Identity, Parameters
-from asot.ground.metrics import KERNELS, Ground, prepare_metric
+from asot._typing import Float, Identity, Indices, Parameters
+from asot.ground.metrics import KERNELS, Ground, prepare_metric, refuse_parameters
 from asot.native import Double, Doubles, Int, Record, entry
 from asot.validation import FloatArray, to_float_array
 
@@ -59,18 +58,11 @@ class GroundCost:
     ground: Ground
     transform: int
     scale: float
-    table: NDArray[np.float64]  # (V, V), at most 1; (0, 0) where there is a kernel
+    table: Float  # (V, V), at most 1; (0, 0) where there is a kernel
 
     def identity(self) -> Identity:
-        """All that costs depend on. A user's function is known by its table: by what it computes."""
-        return {
-            "name": self.name,
-            "is_metric": self.is_metric,
-            "ground": self.ground.identity(),
-            "transform": self.transform,
-            "scale": self.scale,
-            "table": self.table,
-        }
+        """All fields, which stores know by name. A user's function is known by its table: by what it computes."""
+        return {**vars(self), "ground": self.ground.identity()}
 
     @property
     def has_table(self) -> bool:
@@ -91,16 +83,16 @@ def prepare_cost(
         return GroundCost(metric, True, ground, PLAIN, _scale_of(ground, metric), _NO_TABLE)
     given = dict(parameters or {})
     if metric == "sqeuclidean":
-        _refuse_parameters(metric, given)
+        refuse_parameters(metric, given)
         ground = prepare_metric(points, "euclidean")
         return GroundCost(metric, False, ground, SQUARE, _scale_of(ground, metric, 2), _NO_TABLE)
     if metric in ("cosine", "angular"):
-        _refuse_parameters(metric, given)
+        refuse_parameters(metric, given)
         ground = prepare_metric(_unit_vectors(points, metric), "euclidean")
         return _on_sphere(metric, ground, HALF_SQUARE if metric == "cosine" else ARC, 1.0)
     if metric in ("haversine", "great_circle"):
         radius = float(given.pop("radius", 1.0))
-        _refuse_parameters(metric, given)
+        refuse_parameters(metric, given)
         if not 0 < radius < np.inf:
             raise ValueError(f"metric {metric!r} needs a positive radius; found {radius!r}")
         return _on_sphere(metric, prepare_metric(_on_globe(points, metric), "euclidean"), ARC, radius)
@@ -123,12 +115,7 @@ def _on_sphere(name: str, ground: Ground, transform: int, scale: float) -> Groun
     return GroundCost(name, transform == ARC, ground, transform, scale, _NO_TABLE)
 
 
-def _refuse_parameters(metric: str, given: Parameters) -> None:
-    if given:
-        raise ValueError(f"metric {metric!r} takes no parameter {', '.join(map(repr, given))}")
-
-
-def _unit_vectors(points: FloatArray, metric: str) -> NDArray[np.float64]:
+def _unit_vectors(points: FloatArray, metric: str) -> Float:
     x = np.array(points, dtype=np.float64)
     peak = np.maximum(x.max(axis=1, keepdims=True), -x.min(axis=1, keepdims=True))
     if not peak.all():
@@ -138,7 +125,7 @@ def _unit_vectors(points: FloatArray, metric: str) -> NDArray[np.float64]:
     return x
 
 
-def _on_globe(points: FloatArray, metric: str) -> NDArray[np.float64]:
+def _on_globe(points: FloatArray, metric: str) -> Float:
     """Unit vectors of (latitude, longitude) in radians."""
     if points.shape[1] != 2:
         raise ValueError(
@@ -154,7 +141,7 @@ def _on_globe(points: FloatArray, metric: str) -> NDArray[np.float64]:
     return np.stack([level * np.cos(longitude), level * np.sin(longitude), np.sin(latitude)], axis=1)
 
 
-def cost_table(cost: GroundCost) -> NDArray[np.float64]:
+def cost_table(cost: GroundCost) -> Float:
     """The costs between all points (V, V), for few points."""
     every = np.arange(len(cost.ground.points))
     plain = plain_distances(cost, every, every)
@@ -167,13 +154,13 @@ def cost_table(cost: GroundCost) -> NDArray[np.float64]:
     return np.asarray(cost.scale * plain)
 
 
-def _angles(distance: NDArray[np.float64], to_opposite: NDArray[np.float64]) -> NDArray[np.float64]:
+def _angles(distance: Float, to_opposite: Float) -> Float:
     """Angles between unit vectors, from their distances and those of the one to the other's opposite."""
     near = 2.0 * np.arcsin(np.minimum(1.0, 0.5 * distance))
     return np.where(distance**2 <= 2.0, near, 2.0 * np.arctan2(distance, to_opposite))
 
 
-def plain_distances(cost: GroundCost, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.float64]:
+def plain_distances(cost: GroundCost, rows: Indices, columns: Indices) -> Float:
     """Distances (R, C) between some of the points, in the unit of the kernel or table.
 
     Costs that are functions of a Euclidean distance are not applied.
@@ -184,7 +171,7 @@ def plain_distances(cost: GroundCost, rows: NDArray[np.int64], columns: NDArray[
     return _between(cost.ground, points[rows], points[columns])
 
 
-def _between(ground: Ground, a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+def _between(ground: Ground, a: Float, b: Float) -> Float:
     """Distances (R, C) between points (R, d) and (C, d) under a prepared metric."""
     d, stride = a.shape[1], (len(b) + 15) & ~15
     x, y = np.zeros((len(a) + 1, d)), np.zeros((d, stride))
@@ -195,9 +182,6 @@ def _between(ground: Ground, a: NDArray[np.float64], b: NDArray[np.float64]) -> 
         DistanceBlock(code=ground.code, order=ground.order, p=len(a), stride=stride, width=d, x=x, y=y, out=out)
     )
     return np.asarray(out[: len(a), : len(b)])
-
-
-# ---------------------------------------------------------------------------------------------------------- tables
 
 
 def _tabulated(points: FloatArray, metric: Metric, given: Parameters, memory: int) -> GroundCost:
@@ -223,9 +207,9 @@ def _tabulated(points: FloatArray, metric: Metric, given: Parameters, memory: in
     return GroundCost(name, proven, ground, PLAIN, float(2.0**exponent), np.ldexp(table, -exponent))
 
 
-def _looked_up(points: FloatArray, given: Parameters) -> NDArray[np.float64]:
+def _looked_up(points: FloatArray, given: Parameters) -> Float:
     matrix = given.pop("distances", None)
-    _refuse_parameters("precomputed", given)
+    refuse_parameters("precomputed", given)
     if matrix is None:
         raise ValueError(
             "metric='precomputed' needs the distances between the points of the vocabulary: pass "
@@ -244,9 +228,9 @@ def _looked_up(points: FloatArray, given: Parameters) -> NDArray[np.float64]:
     return np.ascontiguousarray(table[np.ix_(chosen, chosen)])
 
 
-def _periodic(points: FloatArray, given: Parameters) -> NDArray[np.float64]:
+def _periodic(points: FloatArray, given: Parameters) -> Float:
     box = given.pop("box", None)
-    _refuse_parameters("periodic", given)
+    refuse_parameters("periodic", given)
     lengths = np.asarray(to_float_array([1.0] if box is None else np.atleast_1d(box), "box"), dtype=np.float64)
     d = points.shape[1]
     if lengths.shape not in ((1,), (d,)) or not (lengths > 0).all():
@@ -261,18 +245,19 @@ def _periodic(points: FloatArray, given: Parameters) -> NDArray[np.float64]:
     return np.sqrt(squares)
 
 
-def _by_scipy_or_sklearn(x: NDArray[np.float64], metric: Metric, given: Parameters) -> NDArray[np.float64]:
+def _by_scipy_or_sklearn(x: Float, metric: Metric, given: Parameters) -> Float:
     from scipy.spatial import distance
-    from sklearn.metrics import pairwise_distances
 
     if len(x) < 2:
         return np.zeros((len(x), len(x)))
     pdist: Any = distance.pdist
-    if callable(metric):
-        return np.asarray(distance.squareform(pdist(x, metric, **given)), dtype=np.float64)
     try:
         return np.asarray(distance.squareform(pdist(x, metric, **given)), dtype=np.float64)
     except ValueError as unknown:
+        if callable(metric):
+            raise
+        from sklearn.metrics import pairwise_distances
+
         try:
             return np.asarray(pairwise_distances(x, metric=metric, **given), dtype=np.float64)
         except ValueError:
@@ -282,7 +267,7 @@ def _by_scipy_or_sklearn(x: NDArray[np.float64], metric: Metric, given: Paramete
             ) from None
 
 
-def _check_table(table: NDArray[np.float64], name: str) -> None:
+def _check_table(table: Float, name: str) -> None:
     if not np.isfinite(table).all():
         i, j = np.argwhere(~np.isfinite(table))[0]
         raise ValueError(f"metric {name!r} gives {table[i, j]} between distinct points {i} and {j}; it must be finite")
@@ -296,7 +281,7 @@ def _check_table(table: NDArray[np.float64], name: str) -> None:
         raise ValueError(f"metric {name!r} gives {table[i, i]:g} from distinct point {i} to itself; it must be 0")
 
 
-def _triangle_holds(table: NDArray[np.float64]) -> bool:
+def _triangle_holds(table: Float) -> bool:
     if len(table) > MOST_CHECKED or np.diagonal(table).any():
         return False
     costs = 0.5 * (table + table.T)

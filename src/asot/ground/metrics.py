@@ -11,16 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from asot._typing import Identity, Parameters
+from asot._typing import Float, Identity, Parameters
 from asot.validation import FloatArray, to_float_array
 
 EUCLIDEAN, CITYBLOCK, CHEBYSHEV, MINKOWSKI, CANBERRA, HAMMING, JACCARD, ROGERSTANIMOTO, SOKALSNEATH, JENSENSHANNON = (
     range(10)
 )
 
-_CODES = {
+CODES = {
     "euclidean": EUCLIDEAN,
     "cityblock": CITYBLOCK,
     "manhattan": CITYBLOCK,
@@ -35,7 +34,7 @@ _CODES = {
     "seuclidean": EUCLIDEAN,
     "mahalanobis": EUCLIDEAN,
 }
-KERNELS = tuple(_CODES)
+KERNELS = tuple(CODES)
 """Names of the metrics here."""
 
 ON_GPUS = frozenset(range(EUCLIDEAN, JENSENSHANNON + 1))
@@ -60,21 +59,15 @@ _PARAMETERS = {"minkowski": "p", **FROM_POINTS}
 class Ground:
     """A metric prepared for a set of points: distances are 2^exponent times those of ``points`` under ``code``."""
 
-    points: NDArray[np.float64]  # (n, d)
+    points: Float  # (n, d)
     code: int
     order: float  # p of the Minkowski metric; the dimension for those that count coordinates
     exponent: int
     name: str
 
     def identity(self) -> Identity:
-        """All that distances depend on, by the names that stores know it by."""
-        return {
-            "points": self.points,
-            "code": self.code,
-            "order": self.order,
-            "exponent": self.exponent,
-            "name": self.name,
-        }
+        """All fields, which stores know by name."""
+        return dict(vars(self))
 
     @property
     def is_norm(self) -> bool:
@@ -89,7 +82,7 @@ class Ground:
         return float(np.ldexp(norm(np.ptp(self.points, axis=0)[None], self.code, self.order)[0], self.exponent))
 
 
-def norm(x: NDArray[np.float64], code: int, order: float) -> NDArray[np.float64]:
+def norm(x: Float, code: int, order: float) -> Float:
     """Lengths (n,) of vectors (n, d) under a norm."""
     size = np.abs(x)
     if code == CHEBYSHEV:
@@ -104,16 +97,15 @@ def norm(x: NDArray[np.float64], code: int, order: float) -> NDArray[np.float64]
 
 def prepare_metric(points: FloatArray, metric: str, parameters: Parameters | None = None) -> Ground:
     """Check a metric's name and parameters and transform the points to what its kernel expects."""
-    if metric not in _CODES:
+    if metric not in CODES:
         raise ValueError(
             f"unknown metric {metric!r}, or one that violates the triangle inequality; use one of "
-            + ", ".join(sorted(_CODES))
+            + ", ".join(sorted(CODES))
         )
     given = dict(parameters or {})
     parameter = given.pop(_PARAMETERS.get(metric, ""), None)
-    if given:
-        raise ValueError(f"metric {metric!r} takes no parameter {', '.join(map(repr, given))}")
-    code = _CODES[metric]
+    refuse_parameters(metric, given)
+    code = CODES[metric]
     x = np.ascontiguousarray(points, dtype=np.float64)
     order = float(x.shape[1])
     if metric == "minkowski":
@@ -140,7 +132,12 @@ def prepare_metric(points: FloatArray, metric: str, parameters: Parameters | Non
     return Ground(scaled, code, order, exponent, metric)
 
 
-def _to_unit_spread(x: NDArray[np.float64], metric: str, given: Any) -> Any:
+def refuse_parameters(metric: str, given: Parameters) -> None:
+    if given:
+        raise ValueError(f"metric {metric!r} takes no parameter {', '.join(map(repr, given))}")
+
+
+def _to_unit_spread(x: Float, metric: str, given: Any) -> Any:
     """Points whose Euclidean distances are the standardized or Mahalanobis ones of x.
 
     An offset that all points share would cost digits, and is left out. Where the spread comes from the points, they are
@@ -152,7 +149,7 @@ def _to_unit_spread(x: NDArray[np.float64], metric: str, given: Any) -> Any:
     return x / np.sqrt(_variances(x, given)) if metric == "seuclidean" else x @ _whitening(x, given)
 
 
-def _common_offset(x: NDArray[np.float64]) -> NDArray[np.float64]:
+def _common_offset(x: Float) -> Float:
     """Per coordinate (d,), a number whose difference to all others is exact, or 0.
 
     Between half and twice a number it is. Any other choice would round near points by the size of far ones.
@@ -163,7 +160,7 @@ def _common_offset(x: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(is_common, x[0], 0.0)
 
 
-def _variances(x: NDArray[np.float64], given: Any) -> NDArray[np.float64]:
+def _variances(x: Float, given: Any) -> Float:
     d = x.shape[1]
     variances = np.zeros(d)
     if given is not None:
@@ -178,7 +175,7 @@ def _variances(x: NDArray[np.float64], given: Any) -> NDArray[np.float64]:
     return variances
 
 
-def _whitening(x: NDArray[np.float64], given: Any) -> NDArray[np.float64]:
+def _whitening(x: Float, given: Any) -> Float:
     """L with L Lᵀ = VI, so that the Mahalanobis distance is the Euclidean one after x → x L."""
     d = x.shape[1]
     try:

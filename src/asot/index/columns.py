@@ -12,30 +12,14 @@ import os
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 
-class Column(Protocol):
-    """Rows (n, width) of one type; width 0 means plain numbers (n,)."""
-
-    n: int
-
-    def append(self, rows: NDArray[Any]) -> None: ...
-
-    def view(self) -> NDArray[Any]:
-        """All rows so far, read-only."""
-        ...
-
-    def settle(self) -> None:
-        """Return when everything appended is where it would survive a crash."""
-        ...
-
-
 class MemoryColumn:
-    """An array with room at its end."""
+    """Rows (n, width) of one type, or plain numbers (n,) without a width: an array with room at its end."""
 
     def __init__(self, dtype: Any, width: int | None = None) -> None:
         self.n = 0
@@ -51,12 +35,13 @@ class MemoryColumn:
         self.n = end
 
     def view(self) -> NDArray[Any]:
+        """All rows so far, read-only."""
         seen = self._array[: self.n]
         seen.flags.writeable = False
         return seen
 
     def settle(self) -> None:
-        pass
+        """Return when everything appended is where it would survive a crash: never, here."""
 
 
 def give_back(seen: NDArray[Any]) -> None:
@@ -133,3 +118,6 @@ class FileColumn:
             with writing(self._path):
                 os.fsync(self._descriptor)
             self._changed = False
+
+
+Column = MemoryColumn | FileColumn

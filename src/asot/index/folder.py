@@ -56,8 +56,14 @@ class Generation:
         self._name_ends = FileColumn(path / "name_ends.bin", np.int64, None, entry.members, writes)
         self.columns: Columns | None = None
         if entry.dim:
-            self.start(entry.dim, self._read_frame(entry.dim) if entry.prepared else None)
-            self._check_ends(entry)
+            frame = None
+            if entry.prepared:
+                saved = load_arrays(path / "frame.npz", "index-frame", ["center"], _FRAME_ARRAYS)
+                frame = frame_from(*saved, settings, entry.dim)
+            columns = self.start(entry.dim, frame)
+            ends = np.concatenate([[0], columns.plain["ends"].view()])
+            if ends[-1] != entry.points or (np.diff(ends) <= 0).any():
+                raise ValueError(f"{path / 'ends.bin'} does not say where members end; the folder is damaged")
 
     @property
     def entry(self) -> Entry:
@@ -69,9 +75,7 @@ class Generation:
 
     def start(self, dim: int, frame: Frame | None) -> Columns:
         """Open the columns for points of this many coordinates."""
-        own = weakref.proxy(
-            self
-        )  # columns that held their generation would keep its files open until both are collected
+        own = weakref.proxy(self)  # columns that held it would keep its files open until both are collected
         self.columns = Columns(dim, frame, lambda name, dtype, width: own._column(name, dtype, width))
         return self.columns
 
@@ -83,12 +87,6 @@ class Generation:
         lengths["vocabulary"] = entry.words
         n = lengths.get(name, entry.prepared)
         return FileColumn(self.path / f"{name}.bin", dtype, width, n, self._writes)
-
-    def _check_ends(self, entry: Entry) -> None:
-        assert self.columns is not None
-        ends = np.concatenate([[0], self.columns.plain["ends"].view()])
-        if ends[-1] != entry.points or (np.diff(ends) <= 0).any():
-            raise ValueError(f"{self.path / 'ends.bin'} does not say where members end; the folder is damaged")
 
     def alive(self) -> NDArray[np.bool_]:
         """Which slots are members."""
@@ -112,10 +110,6 @@ class Generation:
         except ValueError as error:
             raise ValueError(f"{self.path / 'names.bin'} has an id that is not text; the folder is damaged") from error
 
-    def _read_frame(self, dim: int) -> Frame:
-        file = self.path / "frame.npz"
-        return frame_from(*load_arrays(file, "index-frame", ["center"], _FRAME_ARRAYS), self.settings, dim)
-
     def keep_frame(self, frame: Frame) -> None:
         header, arrays = frame_arrays(frame)
         save_arrays(self.path / "frame.npz", {"kind": "index-frame", **header}, arrays)
@@ -124,7 +118,7 @@ class Generation:
         """Make everything that was appended to columns final, with the ids of new members."""
         columns, old = self.columns, self.entry
         assert columns is not None
-        encoded = [_encoded(name) for name in names]
+        encoded = [b"i%d" % name if isinstance(name, int) else b"s" + name.encode() for name in names]
         lengths = np.array([len(name) for name in encoded], dtype=np.int64)
         try:
             self._names.append(np.frombuffer(b"".join(encoded), dtype=np.uint8))
@@ -168,7 +162,7 @@ class Folder:
         self.generation = self._opened()
         if writes:
             self._remove_others()
-            if _read_manifest(path)[0] < VERSION:  # what is appended may be of this one
+            if _manifest(path)[0] < VERSION:  # what is appended may be of this one
                 _write_manifest(path, self.generation.path.name)
 
     def read_again(self) -> Generation:
@@ -179,11 +173,11 @@ class Folder:
     def _opened(self) -> Generation:
         """The generation that counts. While it is opened, a writer may have moved on to the next."""
         for attempt in range(20):
-            name = _manifest(self.path)
+            name = _manifest(self.path)[1]
             try:
                 return Generation(self.path / name, self.settings, self.writes)
             except FileNotFoundError:
-                if attempt == 19 or (self.writes and name == _manifest(self.path)):
+                if attempt == 19 or (self.writes and name == _manifest(self.path)[1]):
                     raise
         raise AssertionError
 
@@ -209,7 +203,7 @@ class Folder:
 
     def drop(self, new: Generation) -> None:
         """Remove a generation that could not be filled, unless it counts already."""
-        if _manifest(self.path) != new.path.name:
+        if _manifest(self.path)[1] != new.path.name:
             shutil.rmtree(new.path, ignore_errors=True)
 
     def close(self) -> None:
@@ -241,20 +235,12 @@ def _new_generation(path: Path, settings: Settings) -> Generation:
     return Generation(path, settings, True)
 
 
-# ----------------------------------------------------------------------------------------------------------- manifest
-
-
 def _write_manifest(path: Path, generation: str) -> None:
     with atomic_write(path / "manifest.json") as stream:
         stream.write(json.dumps({"format": FORMAT, "version": VERSION, "generation": generation}).encode())
 
 
-def _manifest(path: Path) -> str:
-    """The name of the generation that counts."""
-    return _read_manifest(path)[1]
-
-
-def _read_manifest(path: Path) -> tuple[int, str]:
+def _manifest(path: Path) -> tuple[int, str]:
     """The version of the format, and the name of the generation that counts."""
     file = path / "manifest.json"
     if not file.is_file():
@@ -278,7 +264,7 @@ def _read_manifest(path: Path) -> tuple[int, str]:
 
 def _refuse_links(path: Path) -> None:
     """What is written must stay in the folder; whoever made it may have made a link to somebody else's file."""
-    for entry in (*path.iterdir(), *(path / _manifest(path)).glob("*")):
+    for entry in (*path.iterdir(), *(path / _manifest(path)[1]).glob("*")):
         if entry.is_symlink():
             raise ValueError(f"{entry} is a link, and an index is written where it is; copy the folder with its files")
 
@@ -311,9 +297,6 @@ def _locked(path: Path) -> int:
     return descriptor
 
 
-# ----------------------------------------------------------------------------------------------------------- settings
-
-
 def save_settings(path: Path, settings: Settings) -> None:
     """Write which distance it is."""
     if not isinstance(settings.metric, str):
@@ -337,14 +320,8 @@ def read_saved_settings(path: Path) -> Settings:
     return read_settings(header.get("p"), metric, given or None, header.get("unmatched"), header["seed"])
 
 
-# -------------------------------------------------------------------------------------------------------------- names
-
-
-def _encoded(name: Name) -> bytes:
-    return b"i%d" % name if isinstance(name, int) else b"s" + name.encode()
-
-
 def _decoded(raw: bytes) -> Name:
+    """An id, from a letter for its type and itself."""
     if raw[:1] == b"s":
         return raw[1:].decode()
     if raw[:1] != b"i" or len(raw) > 21:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from asot.data.distinct import sparse_histograms
 from asot.data.distributions import Distributions, trusted
 from asot.exact.price import LAY_OUT, MICRO, pair_seconds
-from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN, MINKOWSKI
+from asot.ground.metrics import CHEBYSHEV, CODES, EUCLIDEAN
 from asot.index.settings import Settings
 from asot.search.projections import COARSE, SHARES, WIDTH, Axes, choose_axes, project_on
 
@@ -49,7 +49,7 @@ larger ones, and in up to three dimensions, finer projections are kept."""
 
 SHARED = 0.4
 """Share of distinct points among all up to which members are said to share them. Then a point is kept once, as a word
-(`asot.index.vocabulary`) with all coordinates, and members have no other vectors."""
+(`asot.index.words`) with all coordinates, and members have no other vectors."""
 
 REPEATED = 0.8
 """Share of distinct points up to which places are kept once each: as many as 256 members of a large collection have,
@@ -59,10 +59,6 @@ TABLES = ("means", "coarse", "fine", "mixed", "tail", "pool", "places")
 """Vectors of members; "places" has one row for each of their points."""
 
 _ROUNDING = float(np.finfo(np.float32).eps)
-_CODES = {
-    "euclidean": EUCLIDEAN, "cityblock": CITYBLOCK, "manhattan": CITYBLOCK, "chebyshev": CHEBYSHEV,
-    "minkowski": MINKOWSKI,
-}  # fmt: skip
 NONE = -(2**15)
 _MOST_STEPS = 2**15 - 1
 _EXPONENTS = range(-1074, 1024)  # of numbers
@@ -241,7 +237,7 @@ def make_frame(members: Distributions, settings: Settings, memory: int) -> Frame
     exponent = int(np.frexp(np.abs(x).max(initial=0.0))[1])
     axes, extent, code, order = None, 0.0, EUCLIDEAN, float(members.dim)
     if settings.has_norm:
-        code = _CODES[str(settings.metric)]
+        code = CODES[str(settings.metric)]
         order = float((settings.metric_params or {}).get("p", 2.0))
         x = np.ldexp(x, -exponent)
         axes = choose_axes(x, np.full(len(x), 1.0 / len(x)), code)
@@ -304,7 +300,7 @@ def frame_from(header: dict[str, Any], arrays: dict[str, NDArray[Any]], settings
     """Read it back; raises ValueError where it cannot be one."""
     center = arrays["center"]
     code, order, exponent, extent = (header.get(name) for name in ("code", "order", "exponent", "extent"))
-    known = _CODES[str(settings.metric)] if settings.has_norm else EUCLIDEAN
+    known = CODES[str(settings.metric)] if settings.has_norm else EUCLIDEAN
     numbers = isinstance(order, (int, float)) and isinstance(extent, (int, float)) and isinstance(exponent, int)
     kinds = [header.get(name, False) for name in _KINDS]
     numbers = numbers and all(isinstance(kind, bool) for kind in kinds)

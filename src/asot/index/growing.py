@@ -6,6 +6,7 @@ import os
 import secrets
 import shutil
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -56,12 +57,8 @@ class GrowingMembers:
         members = np.flatnonzero(alive).tolist()
         if len({self._names[slot] for slot in members}) < len(members):
             raise ValueError(f"two members of {generation.path} have one id; the folder is damaged")
-        known = None
-        if self._columns is not None:
-            known = make_snapshot(self._columns, self._names, alive, generation.slack)
-        self._snapshot = known
-
-    # ------------------------------------------------------------------------------------------------------- on disk
+        columns = self._columns
+        self._snapshot = None if columns is None else make_snapshot(columns, self._names, alive, generation.slack)
 
     @classmethod
     def open(cls: type[Own], path: str | os.PathLike[str], mode: str = "r") -> Own:
@@ -141,8 +138,6 @@ class GrowingMembers:
                 slots = [] if snapshot is None else snapshot.slots.tolist()
                 self._by_name = {self._names[slot]: slot for slot in slots}
             return self._by_name
-
-    # ------------------------------------------------------------------------------------------------------- members
 
     def __len__(self) -> int:
         return 0 if self._snapshot is None else self._snapshot.count
@@ -274,7 +269,7 @@ class GrowingMembers:
                 return Slack()
             if held and self._snapshot is not None:
                 everyone = self._snapshot.taken(np.arange(held)) + D
-            frame = self._new_frame(everyone)
+            frame = self._new_frame(len(everyone), everyone.__getitem__)
             if frame is None:
                 return Slack()
             if self._folder is not None:
@@ -286,11 +281,10 @@ class GrowingMembers:
             slack = slack.joined(more)
         return slack
 
-    def _new_frame(self, members: Distributions) -> Frame | None:
-        if len(members) > _FRAME_MEMBERS:
-            drawn = np.random.default_rng(self._settings.seed).permutation(len(members))[:_FRAME_MEMBERS]
-            members = members[np.sort(drawn)]
-        return make_frame(members, self._settings, engine.DEFAULT_MEMORY)
+    def _new_frame(self, count: int, taken: Callable[[NDArray[np.int64]], Distributions]) -> Frame | None:
+        """From some of so many members; ``taken`` gives those at some places."""
+        drawn = np.random.default_rng(self._settings.seed).permutation(count)[:_FRAME_MEMBERS]
+        return make_frame(taken(np.sort(drawn)), self._settings, engine.DEFAULT_MEMORY)
 
     def _check_open(self, to_change: bool = False) -> None:
         if self._closed:
@@ -304,8 +298,6 @@ class GrowingMembers:
                 "this index was opened by the process that this one is a fork of; only that one changes it"
             )
         self._mend()
-
-    # ------------------------------------------------------------------------------------------------- mending
 
     @property
     def _frame(self) -> Frame | None:
@@ -327,11 +319,9 @@ class GrowingMembers:
             self._check_open(to_change=True)
             if self._columns is None or self._snapshot is None:
                 return
-            frame = None
-            if self._snapshot.count >= FEWEST:
-                slots = self._snapshot.slots
-                drawn = np.random.default_rng(self._settings.seed).permutation(len(slots))[:_FRAME_MEMBERS]
-                frame = self._new_frame(self._snapshot.taken(slots[np.sort(drawn)]))
+            frame, seen, slots = None, self._snapshot, self._snapshot.slots
+            if seen.count >= FEWEST:
+                frame = self._new_frame(len(slots), lambda places: seen.taken(slots[places]))
             self._rewrite(frame)
 
     def _rewrite(self, frame: Frame | None) -> None:

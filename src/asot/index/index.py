@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from asot._typing import Indices, Info, Parameters
+from asot._typing import Float, Indices, Parameters
 from asot.data.distributions import as_distributions
 from asot.index.columns import give_back
 from asot.index.growing import GrowingMembers, bounds_of
@@ -18,19 +18,17 @@ from asot.index.members import Names
 from asot.index.naming import allowed_slots
 from asot.index.on_gpus import GpuSearch
 from asot.index.recall import Found, Rehearsal, as_recall, rehearse
-from asot.index.search import CERTAIN, Answer, Asked, Nearest, Queries, Trust
+from asot.index.search import CERTAIN, Answer, Nearest, Queries, Query, Trust
 from asot.index.settings import read_settings
 from asot.neighbors import kneighbors, radius_neighbors
-from asot.results.distances import Neighbors
-from asot.results.radius_neighbors import RadiusNeighbors
-from asot.run import devices, engine
+from asot.results.distances import Neighbors, RadiusNeighbors
+from asot.run import devices
 from asot.run.engine import Resources
 from asot.run.executors import Progress, ProgressLike, Stop, local_executor
 from asot.search.sweep import Best, Edges
-from asot.validation import as_bytes, as_n_jobs, as_positive_int, as_radius
+from asot.validation import as_positive_int, as_radius
 
 _SHORT = 2**28  # distances between the points of a query and those of all members: no need for a thread
-_EMPTY = np.empty(0, dtype=np.bool_)
 
 
 class Index(GrowingMembers):
@@ -79,8 +77,6 @@ class Index(GrowingMembers):
     def _gpus(self) -> GpuSearch:
         return GpuSearch(self._settings)
 
-    # ------------------------------------------------------------------------------------------------------- queries
-
     def query(
         self,
         Q: Any,
@@ -124,20 +120,22 @@ class Index(GrowingMembers):
         """
         started = time.perf_counter()
         K = as_positive_int(n_neighbors, "n_neighbors")
-        asked = self._asked(Q, among, n_jobs, memory)
-        candidates = int(np.count_nonzero(asked.allowed))
+        resources = Resources(n_jobs, memory, progress)
+        queries = self._queries(Q, among, resources)
+        candidates = int(np.count_nonzero(queries.allowed))
         if candidates < K:
             raise ValueError(f"n_neighbors={K}, but there are only {candidates} members to be found")
         budget = None if max_solves is None else as_positive_int(max_solves, "max_solves")
         if budget is not None and budget < K:
             raise ValueError(f"max_solves={budget} is not enough for n_neighbors={K}: each neighbor has to be solved")
         if devices.parse(device)[0] == "cuda":
-            _refuse_on_gpu(recall=recall, max_solves=max_solves)
-            return self._on_gpu(asked, K, device, Resources(n_jobs, memory, progress), started)
-        queries, jobs = asked.queries(self._settings), asked.jobs
+            if recall is not None or max_solves is not None:
+                name = "max_solves" if recall is None else "recall"
+                raise ValueError(f"{name}= works on the CPU: use device='auto' or 'cpu'")
+            return self._on_gpu(queries, K, np.inf, device, resources, started)
         rehearsal = None if recall is None else self._rehearsal(queries, K, as_recall(recall))
         trust = CERTAIN if rehearsal is None else rehearsal.trust
-        answers = list(self._answers(queries, jobs, progress, K, np.inf, budget, trust))
+        answers = list(self._answers(queries, progress, Nearest(K), budget, trust))
         snapshot = queries.snapshot
         slots = np.array([answer.slots for answer in answers], dtype=np.int64).reshape(-1, K)
         distances = np.array([answer.distances for answer in answers]).reshape(-1, K)
@@ -165,11 +163,11 @@ class Index(GrowingMembers):
         """All members within a radius of each query; see `query` and `asot.radius_neighbors`."""
         started = time.perf_counter()
         radius = as_radius(radius)
-        asked = self._asked(Q, among, n_jobs, memory)
+        resources = Resources(n_jobs, memory, progress)
+        queries = self._queries(Q, among, resources)
         if devices.parse(device)[0] == "cuda":
-            return self._radius_on_gpu(asked, radius, device, Resources(n_jobs, memory, progress), started)
-        queries, jobs = asked.queries(self._settings), asked.jobs
-        answers = list(self._answers(queries, jobs, progress, None, radius, None, CERTAIN))
+            return self._on_gpu(queries, None, radius, device, resources, started)
+        answers = list(self._answers(queries, progress, Nearest(None, radius)))
         indptr = np.concatenate([[0], np.cumsum([len(answer.slots) for answer in answers])]).astype(np.int64)
         slots = np.concatenate([np.empty(0, dtype=np.int64), *(answer.slots for answer in answers)])
         distances = np.concatenate([np.empty(0), *(answer.distances for answer in answers)])
@@ -177,36 +175,34 @@ class Index(GrowingMembers):
         names = (queries.collection.ids, cast("Any", Names(queries.snapshot)))
         return RadiusNeighbors(indptr, queries.snapshot.positions(slots), distances, info["n_exact"], info, names)
 
-    def _asked(self, Q: Any, among: Any, n_jobs: Any, memory: Any) -> Asked:
+    def _queries(self, Q: Any, among: Any, resources: Resources) -> Queries:
         """Queries against the members of this moment."""
         self._check_open()
         collection = as_distributions(Q)
         with self._change:
             snapshot = self._snapshot
-            allowed = _EMPTY if snapshot is None else snapshot.alive
-            if snapshot is not None and among is not None:
-                allowed = allowed_slots(among, snapshot, self._places)
-        if snapshot is None or snapshot.count == 0:
-            raise ValueError("the index is empty: add distributions before you ask for neighbors")
+            if snapshot is None or snapshot.count == 0:
+                raise ValueError("the index is empty: add distributions before you ask for neighbors")
+            allowed = snapshot.alive if among is None else allowed_slots(among, snapshot, self._places)
         if collection.dim != snapshot.points.shape[1]:
             raise ValueError(
                 f"the queries are in {collection.dim} dimensions and the index in {snapshot.points.shape[1]}; "
                 "they must share one space"
             )
         self._settings.check(collection)
-        return Asked(snapshot, collection, allowed, as_bytes(memory, engine.DEFAULT_MEMORY), as_n_jobs(n_jobs))
+        return Queries(snapshot, self._settings, collection, allowed, resources.budget, resources.jobs)
 
     def _answers(
-        self, queries: Queries, jobs: int, progress: ProgressLike, K: int | None, radius: float, budget: int | None,
-        trust: Trust,
+        self, queries: Queries, progress: ProgressLike, wanted: Nearest, budget: int | None = None,
+        trust: Trust = CERTAIN,
     ) -> Iterator[Answer]:  # fmt: skip
         def one(i: int, stop: Stop) -> Answer:
-            return queries.answer(i, Nearest(K, radius), stop, budget, trust)
+            return queries.one(i, stop).answer(replace(wanted), budget, trust)
 
-        n = len(queries.collection)
+        n, _ = len(queries.collection), queries.vectors
         short = n == 1 and len(queries.collection.masses) * len(queries.snapshot.masses) < _SHORT
         with Progress(progress, n, "queries", "query") as shown:
-            for answer in local_executor(min(jobs, n), short=short).map(one, range(n)):
+            for answer in local_executor(min(queries.n_jobs, n), short=short).map(one, range(n)):
                 shown.advance(1)
                 yield answer
 
@@ -232,70 +228,43 @@ class Index(GrowingMembers):
                 return known
         stop = np.zeros(1, dtype=np.int64)
 
-        def alone(slot: int) -> Queries:
+        def alone(slot: int) -> Query:
             others = snapshot.alive.copy()
             others[slot] = False
             member = snapshot.taken(np.array([slot]))
-            return Asked(snapshot, member, others, queries.memory, 1).queries(self._settings)
+            return Queries(snapshot, self._settings, member, others, queries.memory, 1).one(0, stop)
 
-        def search(slots: NDArray[np.int64], trust: Trust) -> Found:
-            answers = [alone(slot).answer(0, Nearest(K), stop, None, trust) for slot in slots.tolist()]
+        def search(slots: Indices, trust: Trust) -> Found:
+            answers = [alone(slot).answer(Nearest(K), None, trust) for slot in slots.tolist()]
             nearest = np.array([answer.slots for answer in answers], dtype=np.int64)
             return Found(nearest, sum(answer.solves for answer in answers))
 
-        def shortfalls(slots: NDArray[np.int64], found: NDArray[np.int64]) -> list[NDArray[np.float64]]:
-            return [alone(slot).shortfalls(0, row, stop) for slot, row in zip(slots.tolist(), found, strict=True)]
+        def shortfalls(slots: Indices, found: Indices) -> list[Float]:
+            return [alone(slot).shortfalls(row) for slot, row in zip(slots.tolist(), found, strict=True)]
 
         made = rehearse(search, shortfalls, snapshot.slots, recall, self._settings.seed)
         self._rehearsed[(K, recall)] = (snapshot.count, snapshot.frame, made)
         return made
 
-    # --------------------------------------------------------------------------------------------------- on a GPU
-
-    def _words(self, device: str, resources: Resources) -> dict[str, Any]:
-        s, r = self._settings, resources
-        distance = {"p": s.p, "metric": s.metric, "metric_params": s.metric_params, "unmatched": s.unmatched}
-        return {"device": device, "n_jobs": r.n_jobs, "memory": r.memory, "progress": r.progress, **distance}
-
-    def _on_gpu(self, asked: Asked, K: int, device: str, resources: Resources, started: float) -> Neighbors:
-        slots = np.flatnonzero(asked.allowed)
+    def _on_gpu(
+        self, queries: Queries, K: int | None, radius: float, device: str, resources: Resources, started: float
+    ) -> Any:
+        """K neighbors of each query, or all within a radius."""
+        slots, Q, snapshot = np.flatnonzero(queries.allowed), queries.collection, queries.snapshot
+        names, more = (Q.ids, cast("Any", Names(snapshot))), {"n_columns": snapshot.count}
         if not self._settings.has_kernel:
-            found = kneighbors(asked.collection, asked.snapshot.taken(slots), K, **self._words(device, resources))
-            places, info, names = _in_index(found.indices, found.info, slots, asked)
-            return Neighbors(places, found.distances, info, found.n_exact, names)
-        best = Best(len(asked.collection), K, False)
-        info = self._gpus.search(asked.collection, asked.snapshot, slots, best, device, resources)
-        places, info, names = _in_index(best.indices, info, slots, asked)
-        return Neighbors(places, best.distances, info | _took(started), info["n_exact"], names)
-
-    def _radius_on_gpu(
-        self, asked: Asked, radius: float, device: str, resources: Resources, started: float
-    ) -> RadiusNeighbors:
-        slots, Q = np.flatnonzero(asked.allowed), asked.collection
-        if not self._settings.has_kernel:
-            found = radius_neighbors(Q, asked.snapshot.taken(slots), radius, **self._words(device, resources))
-            places, info, names = _in_index(found.indices, found.info, slots, asked)
-            return RadiusNeighbors(found.indptr, places, found.distances, found.n_exact, info, names)
-        edges = Edges(radius, len(Q), False)
-        info = self._gpus.search(Q, asked.snapshot, slots, edges, device, resources)
-        rows, columns, distances = edges.sorted()
-        indptr = np.searchsorted(rows, np.arange(len(Q) + 1))
-        places, info, names = _in_index(columns, info, slots, asked)
-        return RadiusNeighbors(indptr, places, distances, info["n_exact"], info | _took(started), names)
-
-
-def _took(started: float) -> Info:
-    return {"seconds": time.perf_counter() - started}
-
-
-def _in_index(columns: Indices, info: Info, slots: Indices, asked: Asked) -> tuple[Indices, Info, tuple[Any, Any]]:
-    """Places, ``info`` and names of neighbors that were found among some members."""
-    snapshot = asked.snapshot
-    names = asked.collection.ids, cast("Any", Names(snapshot))
-    return snapshot.positions(slots[columns]), info | {"n_columns": snapshot.count}, names
-
-
-def _refuse_on_gpu(**given: Any) -> None:
-    named = [name for name, value in given.items() if value is not None]
-    if named:
-        raise ValueError(f"{named[0]}= works on the CPU: use device='auto' or 'cpu'")
+            distance = {name: getattr(self._settings, name) for name in ("p", "metric", "metric_params", "unmatched")}
+            given = {**vars(resources), **distance, "device": device}
+            members = snapshot.taken(slots)
+            found: Any = kneighbors(Q, members, K, **given) if K else radius_neighbors(Q, members, radius, **given)
+            places = snapshot.positions(slots[found.indices])
+            return replace(found, indices=places, info=found.info | more, names=names)
+        sink = Edges(radius, len(Q), False) if K is None else Best(len(Q), K, False)
+        info = self._gpus.search(Q, snapshot, slots, sink, device, resources) | more
+        info["seconds"] = time.perf_counter() - started
+        if isinstance(sink, Best):
+            places = snapshot.positions(slots[sink.indices])
+            return Neighbors(places, sink.distances, info, info["n_exact"], names)
+        rows, columns, distances = sink.sorted()
+        indptr, places = np.searchsorted(rows, np.arange(len(Q) + 1)), snapshot.positions(slots[columns])
+        return RadiusNeighbors(indptr, places, distances, info["n_exact"], info, names)

@@ -19,7 +19,7 @@ from asot.data.distributions import Distributions, trusted
 from asot.data.reading import text_array
 from asot.index.columns import Column, MemoryColumn
 from asot.index.frame import Frame, Slack, Tables
-from asot.index.vocabulary import Vocabulary
+from asot.index.words import Vocabulary
 
 Name = str | int
 

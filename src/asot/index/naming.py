@@ -79,8 +79,6 @@ def allowed_slots(among: Any, snapshot: Snapshot, places: dict[Name, int]) -> ND
 
     A mask with names, such as a comparison of a column, goes by ids.
     """
-    if among is None:
-        return snapshot.alive
     allowed = np.zeros(len(snapshot.alive), dtype=np.bool_)
     values = _mask(among)
     if values is not None:

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from asot._typing import Float, Indices
 from asot.index.search import CERTAIN, TIMES, Trust
@@ -46,7 +45,7 @@ Search = Callable[[Indices, Trust], Found]
 """The neighbors of some members (n,)."""
 
 Shortfalls = Callable[[Indices, Indices], list[Float]]
-"""For some members, and slots (n, K) of their neighbors, what `Queries.shortfalls` says of them."""
+"""For some members, and slots (n, K) of their neighbors, what `Query.shortfalls` says of them."""
 
 
 class Rehearsal(NamedTuple):
@@ -61,7 +60,7 @@ def as_recall(recall: Any) -> float:
     return as_number(recall, lambda share: 0 < share < 1, "recall must be a number between 0 and 1, such as 0.98")
 
 
-def rehearse(search: Search, shortfalls: Shortfalls, members: NDArray[np.int64], recall: float, seed: int) -> Rehearsal:
+def rehearse(search: Search, shortfalls: Shortfalls, members: Indices, recall: float, seed: int) -> Rehearsal:
     """Choose how far to trust bounds on some members, and measure that on others."""
     if len(members) < FEWEST:
         return certain(recall)
@@ -76,7 +75,7 @@ def rehearse(search: Search, shortfalls: Shortfalls, members: NDArray[np.int64],
     else:
         return certain(recall)
     truth, trusted = search(second, CERTAIN), search(second, trust)
-    found_shares = _shares(trusted.slots, truth.slots)
+    found_shares = np.array([np.isin(b, a).mean() for a, b in zip(trusted.slots, truth.slots, strict=True)])
     interval = _interval(found_shares, truth.slots.shape[1])
     lucky = found_shares.mean() < recall  # the choice was: rather be certain than promise too much
     if lucky or trusted.solves > WORTH * truth.solves:
@@ -96,12 +95,7 @@ def certain(recall: float) -> Rehearsal:
     return Rehearsal(CERTAIN, {"asked": recall, "measured": 1.0, "interval": (1.0, 1.0), "certain": True})
 
 
-def _shares(found: NDArray[np.int64], truth: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The share of the true neighbors that were found, by row."""
-    return np.array([len(np.intersect1d(a, b)) / len(b) for a, b in zip(found, truth, strict=True)])
-
-
-def _interval(shares: NDArray[np.float64], n_neighbors: int) -> tuple[float, float]:
+def _interval(shares: Float, n_neighbors: int) -> tuple[float, float]:
     """Wilson's 95 % interval, for neighbors that are missed together within a row."""
     n = len(shares) * n_neighbors / design_effect(shares, n_neighbors)
     return wilson(float(shares.mean()), n, NORMAL)

@@ -8,6 +8,7 @@ solved. So the answer is what brute force finds, ties in order of addition.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -21,16 +22,7 @@ from asot.index.members import Snapshot
 from asot.index.settings import Settings
 from asot.index.words import WordLook, look_at_words
 from asot.run.executors import Stop, in_ranges
-from asot.search.kernels import (
-    BoundTables,
-    ProjectedBounds,
-    ProjectedMembers,
-    ProjectedQuery,
-    QueryBounds,
-    SearchLimits,
-    projected_bounds,
-    query_bounds,
-)
+from asot.search import kernels
 from asot.search.relaxed_kernels import keep_possible
 
 _FIRST_CHUNK, _LARGEST_CHUNK = 64, 4096
@@ -95,33 +87,71 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True)
 class Queries:
-    """Some queries against a snapshot, with their vectors."""
+    """Some queries against a snapshot, and who may be found."""
 
     snapshot: Snapshot
     settings: Settings
     collection: Distributions
-    tables: Tables
-    slack: Slack
-    allowed: NDArray[np.bool_]  # (S,) slots that may be found
+    allowed: NDArray[np.bool_]  # (S,) slots
     memory: int
-    jobs: int = 1
-    """Threads for the bounds of one query."""
+    n_jobs: int
 
-    def answer(
-        self, i: int, nearest: Nearest, stop: Stop, max_solves: int | None = None, trust: Trust = CERTAIN
-    ) -> Answer:
-        """Find the nearest members of query i; those whose bound times ``trust`` is too far count as out."""
-        slots = np.flatnonzero(self.allowed)
-        words = self._words(i)
-        bounds = self._cheap_bounds(i, words, stop)
+    @property
+    def jobs(self) -> int:
+        """Threads for the bounds of one query."""
+        return self.n_jobs if len(self.collection) == 1 else 1
+
+    @functools.cached_property
+    def vectors(self) -> tuple[Tables, Slack]:
+        """Of the queries; ask for them before threads do."""
+        s = self.snapshot
+        if s.frame is None or not s.prepared:
+            return {}, Slack()
+        return s.frame.vectors(self.collection, self.settings, self.memory, self.n_jobs)
+
+    def one(self, i: int, stop: Stop) -> Query:
+        """Begin query i."""
+        return Query(self, i, stop)
+
+    @functools.cached_property
+    def rounding(self) -> dict[str, float]:
+        assert self.snapshot.frame is not None
+        return self.snapshot.frame.rounding(self.snapshot.slack.joined(self.vectors[1]))
+
+    @functools.cached_property
+    def records(self) -> tuple[kernels.BoundTables, kernels.BoundTables]:
+        """The vectors of the queries and of the members as the kernel sees them."""
+        frame = self.snapshot.frame
+        assert frame is not None
+        return _record(frame, self.vectors[0], self.rounding), _record(frame, self.snapshot.tables, self.rounding)
+
+
+class Query:
+    """One of some queries, on its way to an answer."""
+
+    def __init__(self, queries: Queries, i: int, stop: Stop) -> None:
+        self._all, self._i, self._stop = queries, i, stop
+        self._snapshot = snapshot = queries.snapshot
+        self._frame = frame = snapshot.frame
+        self._slots = np.flatnonzero(queries.allowed)
+        self._unit = 1.0 if frame is None else 2.0**frame.exponent
+        """Of lengths in vectors."""
+        self._words: WordLook | None = None
+        """Where words of members meet it, if the index keeps words."""
+        if frame is not None and frame.only_words and snapshot.prepared == len(snapshot.ends):
+            places = self._places
+            self._words = None if places is None else look_at_words(snapshot, places, self._unit)
+
+    def answer(self, nearest: Nearest, max_solves: int | None = None, trust: Trust = CERTAIN) -> Answer:
+        """Find the nearest members; those whose bound times ``trust`` is too far count as out."""
+        slots, bounds = self._slots, self.cheap_bounds()
         bounds = bounds if len(slots) == len(bounds) else bounds[slots]
         solves, budget, unseen = 0, len(slots) if max_solves is None else max_solves, np.inf
         first: Indices = np.empty(0, dtype=np.int64)
         if nearest.n_neighbors is not None and len(slots) > _FIRST_CHUNK:
-            count = min(len(slots), budget, _solved_first(nearest.n_neighbors))
-            first = self._look_nearest(i, slots, bounds, count, words, stop)
-            nearest.take(slots[first], self._solved(i, slots[first], np.inf, 1.0, stop)[0])
-            solves = count
+            solves = min(len(slots), budget, _solved_first(nearest.n_neighbors))
+            first = self._look_nearest(bounds, solves)
+            nearest.take(slots[first], self._solved(slots[first])[0])
         limit = nearest.limit
         left = bounds <= limit / trust.cheap
         left[first] = True
@@ -129,12 +159,13 @@ class Queries:
             unseen = float(bounds[~left].min(initial=unseen))
         left[first] = False
         slots, bounds = slots[left], bounds[left]
-        bounds, left = self._fine_bounds(i, slots, bounds, limit, words, stop, trust)
+        bounds, left = self.fine_bounds(slots, bounds, limit, trust)
         unseen = float(bounds[~left].min(initial=unseen))
         slots, bounds = slots[left], bounds[left]
         order = np.argsort(bounds, kind="stable")  # slots ascend
         slots, bounds = slots[order], bounds[order]
-        low, most = 0, self._largest_chunk()
+        mean = max(1.0, len(self._snapshot.masses) / max(1, len(self._snapshot.ends)))
+        low, most = 0, max(1, min(_LARGEST_CHUNK, int(_CHUNK_POINTS / mean)))
         size = min(_FIRST_CHUNK, most)
         while low < len(slots):
             limit = nearest.limit
@@ -143,7 +174,7 @@ class Queries:
                 unseen = min(unseen, float(bounds[low]))
                 break
             high = min(high, low + budget - solves)
-            values, count = self._solved(i, slots[low:high], limit, trust.relaxed, stop)
+            values, count = self._solved(slots[low:high], limit, trust.relaxed)
             solves += count
             if trust.relaxed > 1.0 and count < high - low:
                 unseen = min(unseen, limit / trust.relaxed)
@@ -152,190 +183,134 @@ class Queries:
         none_matters = trust == CERTAIN and not unseen <= nearest.limit
         return Answer(nearest.slots, nearest.distances, solves, np.inf if none_matters else unseen)
 
-    def shortfalls(self, i: int, slots: Indices, stop: Stop) -> Float:
+    def shortfalls(self, slots: Indices) -> Float:
         """Bounds of some slots at each look (4, n), as shares of their largest distance; what a `Trust` rests on."""
-        limit, words = float(self._solved(i, slots, np.inf, 1.0, stop)[0].max()), self._words(i)
+        limit = float(self._solved(slots)[0].max())
         if limit == 0.0:
             return np.zeros((len(CERTAIN), len(slots)))
-        cheap = self._cheap_bounds(i, words, stop)[slots]
-        coarse = self._coarse_bounds(i, slots, cheap, np.inf, words, stop)
-        fine = self._fine_bounds(i, slots, cheap, np.inf, words, stop)[0]
-        relaxed = np.full(len(slots), limit)
+        every = self.cheap_bounds()
+        cheap, relaxed = every[slots], np.full(len(slots), limit)
         for times in TIMES:
-            relaxed[self._solved(i, slots, limit, times, stop)[0] < np.inf] = limit / times
-        shares = np.array([cheap, coarse, fine, relaxed]) / limit
-        shares[:, np.isin(slots, self._solved_anyway(i, len(slots), words, stop))] = 0.0
+            relaxed[self._solved(slots, limit, times)[0] < np.inf] = limit / times
+        shares = np.array([cheap, self.coarse_bounds(slots, cheap), self.fine_bounds(slots, cheap)[0], relaxed]) / limit
+        count = min(len(self._slots), _solved_first(len(slots)))
+        solved_anyway = self._slots[self._look_nearest(every[self._slots], count)]  # before there is a limit
+        shares[:, np.isin(slots, solved_anyway)] = 0.0
         return shares
-
-    def _solved_anyway(self, i: int, n_neighbors: int, words: WordLook | None, stop: Stop) -> Indices:
-        """Slots of the members that a search solves before it has a limit."""
-        slots = np.flatnonzero(self.allowed)
-        bounds, count = self._cheap_bounds(i, words, stop)[slots], min(len(slots), _solved_first(n_neighbors))
-        return slots[self._look_nearest(i, slots, bounds, count, words, stop)]
-
-    def _largest_chunk(self) -> int:
-        mean = max(1.0, len(self.snapshot.masses) / max(1, len(self.snapshot.ends)))
-        return max(1, min(_LARGEST_CHUNK, int(_CHUNK_POINTS / mean)))
 
     # -------------------------------------------------------------------------------------------------------- bounds
 
-    def _cheap_bounds(self, i: int, words: WordLook | None, stop: Stop) -> Float:
+    def cheap_bounds(self) -> Float:
         """Bounds of all slots (S,)."""
-        bounds = np.zeros(len(self.allowed))
-        frame, n = self.snapshot.frame, self.snapshot.prepared
-        if words is not None:
-            slots = np.flatnonzero(self.allowed)
-            found = np.zeros(len(slots))
-            words.grow(slots, found, np.inf, False, stop)
-            bounds[slots] = found
+        bounds = np.zeros(len(self._all.allowed))
+        frame, n = self._frame, self._snapshot.prepared
+        if self._words is not None:
+            found = np.zeros(len(self._slots))
+            self._words.grow(self._slots, found, np.inf, False, self._stop)
+            bounds[self._slots] = found
         elif frame is not None and n and not frame.only_words:
-            own, theirs = self._records(frame)
+            records = self._all.records
 
             def some(low: int, high: int) -> None:
-                wanted = QueryBounds(query=i, first=low, n=high - low, bounds=bounds[low:high])
-                query_bounds(own, theirs, wanted, stop)
+                wanted = kernels.QueryBounds(query=self._i, first=low, n=high - low, bounds=bounds[low:high])
+                kernels.query_bounds(*records, wanted, self._stop)
 
-            in_ranges(self.jobs)(n, some)
-            bounds *= 2.0**frame.exponent
+            in_ranges(self._all.jobs)(n, some)
+            bounds *= self._unit
         return bounds
 
-    def _look_nearest(
-        self, i: int, slots: Indices, bounds: Float, count: int, words: WordLook | None, stop: Stop
-    ) -> Indices:
-        """Places (count,) among slots of those that look nearest; bounds (n,) grow where looked at closely."""
-        first: Indices = np.arange(len(slots))
-        if words is None:
+    def _look_nearest(self, bounds: Float, count: int) -> Indices:
+        """Places (count,), among all to be found, of those that look nearest; bounds (n,) grow where looked at."""
+        slots, first = self._slots, np.arange(len(self._slots))
+        if self._words is None:
             first = _least(bounds, first, _LOOKED_AT_COARSELY * count)
-            bounds[first] = self._coarse_bounds(i, slots[first], bounds[first], np.inf, words, stop)
-        first = _least(bounds, first, (_LOOKED_AT if words is None else _LOOKED_AT_BY_WORDS) * count)
-        bounds[first] = self._fine_bounds(i, slots[first], bounds[first], np.inf, words, stop)[0]
+            bounds[first] = self.coarse_bounds(slots[first], bounds[first])
+        first = _least(bounds, first, (_LOOKED_AT if self._words is None else _LOOKED_AT_BY_WORDS) * count)
+        bounds[first] = self.fine_bounds(slots[first], bounds[first])[0]
         return _least(bounds, first, count)
 
-    def _fine_bounds(
-        self, i: int, slots: Indices, bounds: Float, limit: float, words: WordLook | None, stop: Stop,
-        trust: Trust = CERTAIN,
-    ) -> tuple[Float, NDArray[np.bool_]]:  # fmt: skip
+    def fine_bounds(
+        self, slots: Indices, bounds: Float, limit: float = np.inf, trust: Trust = CERTAIN
+    ) -> tuple[Float, NDArray[np.bool_]]:
         """The largest known bounds of some slots (n,), and which of them are not out (n,)."""
-        frame = self.snapshot.frame
-        bounds = self._coarse_bounds(i, slots, bounds, limit, words, stop)
+        bounds = self.coarse_bounds(slots, bounds, limit)
         left = bounds * trust.coarse <= limit
-        known = np.flatnonzero(left & (slots < self.snapshot.prepared))
-        if frame is not None and len(known):
+        known = np.flatnonzero(left & (slots < self._snapshot.prepared))
+        if self._frame is not None and len(known):
             better, rows = bounds[known], slots[known]
-            if words is not None:
-                words.grow(rows, better, limit, True, stop)
-            elif frame.has_places:
-                unit = 2.0**frame.exponent
-                better /= unit
-
-                def some(low: int, high: int) -> None:
-                    self._reduced_bounds(frame, i, rows[low:high], better[low:high], limit / unit, stop)
-
-                in_ranges(self.jobs)(len(known), some)
-                better *= unit
+            if self._words is not None:
+                self._words.grow(rows, better, limit, True, self._stop)
+            elif self._frame.has_places and self._places is not None:
+                better = self.reduced_bounds(rows, better / self._unit, limit / self._unit) * self._unit
             bounds[known] = better
         return bounds, left & (bounds * trust.fine <= limit)
 
-    def _coarse_bounds(
-        self, i: int, slots: Indices, bounds: Float, limit: float, words: WordLook | None, stop: Stop
-    ) -> Float:
+    def coarse_bounds(self, slots: Indices, bounds: Float, limit: float = np.inf) -> Float:
         """The largest bounds of some slots (n,) that projections give."""
-        frame, bounds = self.snapshot.frame, bounds.copy()
-        known = np.flatnonzero((slots < self.snapshot.prepared) & (bounds <= limit))
-        if frame is None or frame.axes is None or words is not None or len(known) == 0:
+        bounds = bounds.copy()
+        known = np.flatnonzero((slots < self._snapshot.prepared) & (bounds <= limit))
+        if self._frame is None or self._frame.axes is None or self._words is not None or len(known) == 0:
             return bounds
-        unit, rows = 2.0**frame.exponent, slots[known]
-        better = bounds[known] / unit
-        own, theirs = self._records(frame)
+        rows, better, limit = slots[known], bounds[known] / self._unit, limit / self._unit
+        records = self._all.records
 
         def some(low: int, high: int) -> None:
-            wanted = QueryBounds(
-                query=i, n=high - low, rows=rows[low:high], limit=limit / unit, bounds=better[low:high]
-            )
-            query_bounds(own, theirs, wanted, stop)
+            own = slice(low, high)
+            wanted = kernels.QueryBounds(query=self._i, n=high - low, rows=rows[own], limit=limit, bounds=better[own])
+            kernels.query_bounds(*records, wanted, self._stop)
 
-        in_ranges(self.jobs)(len(known), some)
-        bounds[known] = better * unit
+        in_ranges(self._all.jobs)(len(known), some)
+        bounds[known] = better * self._unit
         return bounds
 
-    def _reduced_bounds(self, frame: Frame, i: int, slots: Indices, bounds: Float, limit: float, stop: Stop) -> None:
-        """Raise bounds (n,), in units of the frame, to reduced transport between points in a few coordinates."""
-        query = self._projected(frame, i)
-        if query is None:
-            return
-        s = self.snapshot
-        if frame.has_words:
-            words, known = s.tables["words"], s.tables["vocabulary"]
-            members = ProjectedMembers(points=known, masses=s.masses, ends=s.ends, words=words, n_words=len(known))
-        else:
-            members = ProjectedMembers(points=s.tables["places"], masses=s.masses, ends=s.ends)
-        wanted = ProjectedBounds(n=len(slots), rows=slots, limit=limit, bounds=bounds)
-        projected_bounds(members, query, wanted, stop)
+    def reduced_bounds(self, slots: Indices, bounds: Float, limit: float) -> Float:
+        """Bounds (n,), in units of the frame, raised to reduced transport between points in a few coordinates."""
+        s, query = self._snapshot, self._places
+        known, words = s.tables["vocabulary" if "words" in s.tables else "places"], s.tables.get("words")
+        members = kernels.ProjectedMembers(points=known, masses=s.masses, ends=s.ends, words=words, n_words=len(known))
 
-    def _projected(self, frame: Frame, i: int) -> ProjectedQuery | None:
-        """A query's points in the coordinates in which those of members are kept; None if it is too far away."""
-        first, last = self.collection.offsets[i : i + 2]
-        places = self.tables["places"][first:last]
-        if frame.axes is None or np.isnan(places[0, 0]):
+        def some(low: int, high: int) -> None:
+            own = slice(low, high)
+            wanted = kernels.ProjectedBounds(n=high - low, rows=slots[own], limit=limit, bounds=bounds[own])
+            kernels.projected_bounds(members, query, wanted, self._stop)
+
+        in_ranges(self._all.jobs)(len(slots), some)
+        return bounds
+
+    @functools.cached_property
+    def _places(self) -> kernels.ProjectedQuery | None:
+        """Its points in the coordinates in which those of members are kept; None if it is too far away."""
+        collection, frame = self._all.collection, self._frame
+        first, last = collection.offsets[self._i : self._i + 2]
+        places = self._all.vectors[0]["places"][first:last]
+        if frame is None or frame.axes is None or np.isnan(places[0, 0]):
             return None
         used, stride = places.shape[1] if frame.only_words else frame.axes.leading, (len(places) + 15) & ~15
         transposed = np.zeros((used, stride), dtype=np.float32)
         transposed[:, : len(places)] = places[:, :used].T
-        slack = frame.rounding(self.snapshot.slack.joined(self.slack))["absolute"]
-        return ProjectedQuery(
-            n=len(places), stride=stride, used=used, points=transposed, masses=self.collection.masses[first:last],
+        slack = self._all.rounding["absolute"]
+        return kernels.ProjectedQuery(
+            n=len(places), stride=stride, used=used, points=transposed, masses=collection.masses[first:last],
             code=frame.code, relative=1e-5 + 2.5e-7 * used, absolute=2.0 * slack, equal=slack,
         )  # fmt: skip
 
-    def _words(self, i: int) -> WordLook | None:
-        """Where words of members meet query i; None if the index keeps no words."""
-        frame = self.snapshot.frame
-        if frame is None or not frame.only_words or self.snapshot.prepared < len(self.snapshot.ends):
-            return None
-        query = self._projected(frame, i)
-        return None if query is None else look_at_words(self.snapshot, query, 2.0**frame.exponent)
-
-    def _records(self, frame: Frame) -> tuple[BoundTables, BoundTables]:
-        rounding = frame.rounding(self.snapshot.slack.joined(self.slack))
-        return _record(frame, self.tables, rounding), _record(frame, self.snapshot.tables, rounding)
-
     # -------------------------------------------------------------------------------------------------------- solves
 
-    def _solved(self, i: int, slots: Indices, limit: float, times: float, stop: Stop) -> tuple[Float, int]:
-        """Distances to some slots, infinite where so many times a bound is beyond the limit; and how many were
-        solved."""
-        pooled = self.collection[i : i + 1] + self.snapshot.taken(slots)
-        frame = self.snapshot.frame
-        relaxes = np.isfinite(limit) and not (frame is not None and frame.only_words)
-        problem = self.settings.problem(pooled, self.memory, relaxes)
+    def _solved(self, slots: Indices, limit: float = np.inf, times: float = 1.0) -> tuple[Float, int]:
+        """Distances to some slots, infinite where so many times a bound is above the limit; how many were solved."""
+        pooled = self._all.collection[self._i : self._i + 1] + self._snapshot.taken(slots)
+        relaxes = np.isfinite(limit) and not (self._frame is not None and self._frame.only_words)
+        problem = self._all.settings.problem(pooled, self._all.memory, relaxes)
         columns, values = np.arange(len(slots)), np.full(len(slots), np.inf)
         if problem.relaxed is not None:
             rows = np.zeros(len(slots), dtype=np.int64)
             relaxed, scaled = problem.relaxed, problem.relaxed.scaled(np.array([limit / times]))
-            search = SearchLimits(column_start=1, limits=scaled, settled=_ALWAYS, stop=stop)
+            search = kernels.SearchLimits(column_start=1, limits=scaled, settled=_ALWAYS, stop=self._stop)
             columns = columns[keep_possible(relaxed.histograms, relaxed.cost, rows, columns, search)]
         if len(columns):
             rows = np.zeros(len(columns), dtype=np.int64)
-            values[columns] = problem.solver.solve(rows, columns, stop).values
+            values[columns] = problem.solver.solve(rows, columns, self._stop).values
         return values, len(columns)
-
-
-class Asked(NamedTuple):
-    """Queries, and who may be found."""
-
-    snapshot: Snapshot
-    collection: Distributions
-    allowed: NDArray[np.bool_]  # (S,) slots
-    memory: int
-    jobs: int
-
-    def queries(self, settings: Settings) -> Queries:
-        """The same with the vectors of the queries."""
-        s, Q, tables, slack = self.snapshot, self.collection, Tables(), Slack()
-        if s.frame is not None and s.prepared:
-            tables, slack = s.frame.vectors(Q, settings, self.memory, self.jobs)
-        jobs = self.jobs if len(Q) == 1 else 1
-        return Queries(s, settings, Q, tables, slack, self.allowed, self.memory, jobs)
 
 
 def _solved_first(n_neighbors: int) -> int:
@@ -348,14 +323,14 @@ def _least(bounds: Float, places: Indices, count: int) -> Indices:
     return places if len(places) <= count else places[np.argpartition(bounds[places], count - 1)[:count]]
 
 
-def _record(frame: Frame, tables: Tables, rounding: dict[str, float]) -> BoundTables:
+def _record(frame: Frame, tables: Tables, rounding: dict[str, float]) -> kernels.BoundTables:
     """Tables (N, widths) as the kernel sees them."""
     widths = frame.widths
     row = widths["fine"]
     given = {name: tables[name] for name in ("means", "coarse", "fine", "mixed", "tail", "pool") if widths[name]}
     if frame.is_brief:
         given["brief"] = given.pop("coarse")
-    return BoundTables(
+    return kernels.BoundTables(
         n=len(tables["pool"]), n_groups=widths["mixed"] // row if row else 0,
         n_mixed=0 if frame.axes is None else min(4, frame.axes.leading) if widths["mixed"] else 0,
         n_tail=widths["tail"], n_pool=widths["pool"], code=frame.code, order=frame.order,

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from asot._typing import Indices
+from asot._typing import Float, Indices
 from asot.native.library import library
 
 Int = ctypes.c_int64
@@ -32,8 +32,7 @@ def address(array: NDArray[Any] | None, dtype: np.dtype[Any]) -> int:
             pass
     if not (own and array.flags.c_contiguous):
         raise TypeError(f"a kernel needs a contiguous array of {dtype}; found {array.dtype}, strides {array.strides}")
-    begin: int = array.__array_interface__["data"][0]
-    return begin
+    return array.__array_interface__["data"][0]
 
 
 _address: Any = ctypes.addressof
@@ -50,40 +49,12 @@ class _Array(ctypes.c_void_p):
         return ctypes.c_void_p(address(array, cls.dtype))
 
 
-class Ints(_Array):
-    """int64 numbers."""
-
-    dtype = np.dtype(np.int64)
+def _array_of(name: str) -> type[_Array]:
+    return type(f"Array of {name}", (_Array,), {"dtype": np.dtype(name)})
 
 
-class ShortInts(_Array):
-    """int32 numbers."""
-
-    dtype = np.dtype(np.int32)
-
-
-class Shorts(_Array):
-    """int16 numbers."""
-
-    dtype = np.dtype(np.int16)
-
-
-class Bytes(_Array):
-    """int8 numbers."""
-
-    dtype = np.dtype(np.int8)
-
-
-class Doubles(_Array):
-    """float64 numbers."""
-
-    dtype = np.dtype(np.float64)
-
-
-class Floats(_Array):
-    """float32 numbers."""
-
-    dtype = np.dtype(np.float32)
+Ints, ShortInts, Shorts, Bytes = map(_array_of, ("int64", "int32", "int16", "int8"))
+Doubles, Floats = map(_array_of, ("float64", "float32"))
 
 
 class Record(ctypes.Structure):
@@ -105,7 +76,7 @@ class Record(ctypes.Structure):
     def __reduce__(self) -> Any:
         """To another process go the arrays, not their addresses."""
         given = {field[0]: self._arrays.get(field[0], getattr(self, field[0])) for field in self._fields_}
-        return _made_again, (type(self), {name: x for name, x in given.items() if not isinstance(x, _Array)})
+        return functools.partial(type(self), **{k: x for k, x in given.items() if not isinstance(x, _Array)}), ()
 
 
 _fill: Any = ctypes.Structure.__init__  # all fields at once
@@ -117,26 +88,15 @@ def _kinds(kind: type[Record]) -> dict[str, np.dtype[Any] | None]:
     return {field[0]: getattr(field[1], "dtype", None) for field in kind._fields_}
 
 
-def _made_again(kind: type[Record], given: dict[str, Any]) -> Record:
-    return kind(**given)
-
-
 class Tile(Record):
     """Some pairs, and where their answers go (``native/common/records.hpp``)."""
 
     _fields_ = [
-        ("n", Int),
-        ("rows", Ints),
-        ("columns", Ints),
-        ("values", Doubles),
-        ("steps", ShortInts),
-        ("stop", Ints),
-    ]
+        ("n", Int), ("rows", Ints), ("columns", Ints), ("values", Doubles), ("steps", ShortInts), ("stop", Ints),
+    ]  # fmt: skip
 
 
-def tile_of(
-    rows: Indices, columns: Indices, stop: Indices | None = None
-) -> tuple[Tile, NDArray[np.float64], NDArray[np.int32]]:
+def tile_of(rows: Indices, columns: Indices, stop: Indices | None = None) -> tuple[Tile, Float, NDArray[np.int32]]:
     """Pairs with room for their values and steps, and these."""
     values, steps = np.empty(len(rows)), np.empty(len(rows), np.int32)
     stop = np.zeros(1, np.int64) if stop is None else stop

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot._typing import Identity, Info
+from asot._typing import Float, Identity, Indices, Info
 from asot.data.notebook import MOST_ROWS, page_of
-from asot.results.frames import distances_frame, neighbors_frame
+from asot.results.frames import ShownAsFrame, distances_frame, neighbors_frame
 from asot.results.model import NO_MODEL, ModelBase
 from asot.results.plans import Plans
 from asot.run.engine import Resources
@@ -77,19 +77,19 @@ class Distances:
            [1., 1., 0.]])
     """
 
-    values: NDArray[np.float64]
+    values: Float
     status: NDArray[np.int8]
     n_iter: NDArray[np.int32]
     pair_set: PairSet = field(repr=False)
-    marginal_error: NDArray[np.float64] | None = None
-    lower: NDArray[np.float64] | None = None
-    upper: NDArray[np.float64] | None = None
+    marginal_error: Float | None = None
+    lower: Float | None = None
+    upper: Float | None = None
     plans: Plans | None = field(default=None, repr=False)
     info: Info = field(default_factory=dict)
-    error: NDArray[np.float64] | None = None
+    error: Float | None = None
     names: tuple[NDArray[Any] | None, NDArray[Any] | None] = field(default_factory=lambda: (None, None), repr=False)
     checked: bool = field(default=False, repr=False)
-    offsets: NDArray[np.int64] | None = field(default_factory=nothing, repr=False)  # (N + 1,) of the rows' collection
+    offsets: Indices | None = field(default_factory=nothing, repr=False)  # (N + 1,) of the rows' collection
     model: ModelBase | None = field(default_factory=nothing, repr=False)
 
     def __post_init__(self) -> None:
@@ -101,9 +101,9 @@ class Distances:
         object.__setattr__(self, "checked", True)
 
     @classmethod
-    def quickly(cls, values: NDArray[np.float64], later: tuple[Later, ...]) -> Distances:
-        """A result whose other fields, but those with a plain default, are made ``later``, when one of them is first
-        asked for: making them takes longer than solving a small pair."""
+    def quickly(cls, values: Float, later: tuple[Later, ...]) -> Distances:
+        """A result whose other fields without a plain default are made ``later``, when first asked for: making them
+        takes longer than solving a small pair."""
         self = _new(cls)
         own = self.__dict__
         own["values"] = values
@@ -140,12 +140,12 @@ class Distances:
         return np.arange(self.pair_set.n_columns) if self.names[1] is None else self.names[1]
 
     @property
-    def sizes(self) -> NDArray[np.int64] | None:
+    def sizes(self) -> Indices | None:
         """How many points the distributions of the rows have (N,), where that is known."""
         return None if self.offsets is None else np.diff(self.offsets)
 
     @property
-    def pairs(self) -> NDArray[np.int64]:
+    def pairs(self) -> Indices:
         """The pairs themselves (P, 2), in the order of `values`."""
         if isinstance(self.pair_set, ListedPairs):
             return self.pair_set.pairs
@@ -153,7 +153,7 @@ class Distances:
             return np.empty((0, 2), dtype=np.int64)
         return np.stack(self.pair_set.indices(0, len(self.pair_set)), axis=1)
 
-    def matrix(self) -> NDArray[np.float64]:
+    def matrix(self) -> Float:
         """(N, N) symmetric with zero diagonal for all pairs of one set, (N, M) for two sets."""
         shape = (self.pair_set.n_rows, self.pair_set.n_columns)
         if isinstance(self.pair_set, ListedPairs):
@@ -245,7 +245,7 @@ class Distances:
         """For a store into which it grows: what it is."""
         return {"values": self.values}
 
-    def at(self, rows: NDArray[np.int64], columns: NDArray[np.int64], field: str = "values") -> NDArray[Any]:
+    def at(self, rows: Indices, columns: Indices, field: str = "values") -> NDArray[Any]:
         """The values, or another field, of some of all pairs (P,); rows come before columns within one collection."""
         pairs = self.pair_set
         if isinstance(pairs, ListedPairs):
@@ -305,7 +305,7 @@ class Distances:
 class NamedNeighbors(Sized):
     """What all lists of neighbors have: names, and a table of them."""
 
-    indices: NDArray[np.int64]
+    indices: Indices
     names: tuple[NDArray[Any] | None, NDArray[Any] | None]
 
     @property
@@ -338,14 +338,14 @@ class Neighbors(NamedNeighbors):
     info : dict, as in `Distances`
     """
 
-    indices: NDArray[np.int64]
-    distances: NDArray[np.float64]
+    indices: Indices
+    distances: Float
     info: Info = field(default_factory=dict, repr=False)
     n_exact: int | None = None
     names: tuple[NDArray[Any] | None, NDArray[Any] | None] = field(default_factory=lambda: (None, None), repr=False)
-    lower: NDArray[np.float64] | None = field(default=None, repr=False)
-    upper: NDArray[np.float64] | None = field(default=None, repr=False)
-    error: NDArray[np.float64] | None = field(default=None, repr=False)
+    lower: Float | None = field(default=None, repr=False)
+    upper: Float | None = field(default=None, repr=False)
+    error: Float | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -375,9 +375,33 @@ class Neighbors(NamedNeighbors):
         return neighbor_graph(np.arange(n + 1) * k, self.indices.ravel(), self.distances.ravel(), columns)
 
 
-def neighbor_graph(
-    indptr: NDArray[np.int64], indices: NDArray[np.int64], distances: NDArray[np.float64], n_columns: int
-) -> Any:
+@dataclass(frozen=True, eq=False)
+class RadiusNeighbors(NamedNeighbors, ShownAsFrame):
+    """All columns within a distance of every row.
+
+    Row i has the columns ``indices[indptr[i]:indptr[i + 1]]`` at ``distances[indptr[i]:indptr[i + 1]]``, nearest first,
+    ties in order of index.
+    """
+
+    indptr: Indices  # (N + 1,)
+    indices: Indices  # (edges,)
+    distances: Float  # (edges,)
+    n_exact: int  # pairs that were solved
+    info: Info = field(default_factory=dict, repr=False)
+    names: tuple[NDArray[Any] | None, NDArray[Any] | None] = field(default=(None, None), repr=False)
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    def __repr__(self) -> str:
+        return f"RadiusNeighbors: {len(self.indices):,} neighbors of {len(self):,}; {self.n_exact:,} pairs solved"
+
+    def graph(self) -> Any:
+        """The distances as scipy.sparse.csr_matrix (N, M), zeros stored, as scikit-learn's "precomputed" reads it."""
+        return neighbor_graph(self.indptr, self.indices, self.distances, self.info["n_columns"])
+
+
+def neighbor_graph(indptr: Indices, indices: Indices, distances: Float, n_columns: int) -> Any:
     """A sparse matrix of distances whose rows keep the order in which they are given."""
     from scipy import sparse
 
@@ -399,11 +423,10 @@ def named(
     result: Any,
     rows: NDArray[Any] | None,
     columns: NDArray[Any] | None,
-    offsets: NDArray[np.int64] | None = None,
+    offsets: Indices | None = None,
     model: ModelBase | None = None,
 ) -> Any:
-    """A result that knows the names of its rows and columns, and the sizes of its rows' distributions by their offsets,
-    and its model if that is not known yet; what a user's own sink returned stays as it is."""
+    """A result that knows its names, offsets and, if not known yet, model; what a user's own sink returned stays."""
     if isinstance(result, Distances):
         return replace(result, names=(rows, columns), offsets=offsets, model=result.model if model is None else model)
     if isinstance(result, Neighbors):

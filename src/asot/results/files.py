@@ -9,7 +9,7 @@ from __future__ import annotations
 import array
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,15 +20,12 @@ from asot.data.reading import text_array
 from asot.data.tabular import csv_rows, csv_writer, guarded, number, unguarded
 from asot.results.distances import Distances
 from asot.results.model import ModelParts
+from asot.results.plans import Plans
 from asot.run.pairs import AllPairs, CrossPairs, ListedPairs, PairSet, tiles
-from asot.run.protocols import Status
+from asot.run.protocols import EXTRAS, Status
 from asot.validation import as_pairs, to_array
 
-if TYPE_CHECKING:
-    from asot.results.plans import Plans
-
 DISTANCE_SUFFIXES = (".npy", ".npz", ".csv")
-_PER_PAIR = ("marginal_error", "lower", "upper", "error")
 _MODEL = "model_"
 _OF_PLANS = ("source", "sink", "mass", "start", "f", "g")
 
@@ -61,11 +58,8 @@ def save_distances(
     if not isinstance(result, Distances):
         raise TypeError(f"save_distances(result, path) writes Distances; found {type(result).__name__}")
     check_distances_suffix(path)
-    rows = _names_for(ids_rows, result.ids, result.pair_set.n_rows, "rows")
-    if result.pair_set.symmetric:
-        columns = rows if ids_columns is None else _names_for(ids_columns, rows, len(rows), "columns")
-    else:
-        columns = _names_for(ids_columns, result.ids_columns, result.pair_set.n_columns, "columns")
+    rows = _names_for(ids_rows, result.ids, "rows")
+    columns = _names_for(ids_columns, rows if result.pair_set.symmetric else result.ids_columns, "columns")
     suffix = Path(path).suffix.lower()
     if suffix == ".npy":
         matrix = result.matrix()
@@ -93,13 +87,13 @@ def read_distances(path: PathLike) -> tuple[Distances, ModelParts | None]:
     if suffix != ".npz":
         raise ValueError(f"cannot read distances from {path}: its name must end in .npy, .npz or .csv")
     required = ["values", "status", "n_iter"]
-    optional = [*_PER_PAIR, "pairs", "ids_rows", "ids_columns", "offsets", *(f"plans_{name}" for name in _OF_PLANS)]
+    optional = [*EXTRAS, "pairs", "ids_rows", "ids_columns", "offsets", *(f"plans_{name}" for name in _OF_PLANS)]
     of_model = [name for name in list_arrays(path) if name.startswith(_MODEL)]
     header, arrays = load_arrays(path, "distances", required, [*optional, *of_model])
     model = {name.removeprefix(_MODEL): arrays.pop(name) for name in of_model}
     with naming(path):
         pair_set = _read_pair_set(header.get("pairs"), arrays.get("pairs"))
-        for name in [*required, *_PER_PAIR]:
+        for name in [*required, *EXTRAS]:
             if name in arrays:
                 _check_per_pair(arrays[name], name, len(pair_set), kinds="iu" if name in ("status", "n_iter") else "f")
         if not np.isin(arrays["status"], list(Status)).all():
@@ -108,7 +102,7 @@ def read_distances(path: PathLike) -> tuple[Distances, ModelParts | None]:
             raise ValueError("the array 'n_iter' holds a number that is not a count of iterations")
         names, offsets = _read_names(arrays, pair_set), _read_offsets(arrays, pair_set.n_rows)
         plans = _read_plans(arrays, len(pair_set))
-    more: dict[str, Any] = {name: arrays[name].astype(np.float64, copy=False) for name in _PER_PAIR if name in arrays}
+    more: dict[str, Any] = {name: arrays[name].astype(np.float64, copy=False) for name in EXTRAS if name in arrays}
     result = Distances(
         values=arrays["values"].astype(np.float64, copy=False),
         status=arrays["status"].astype(np.int8, copy=False),
@@ -126,17 +120,13 @@ def read_distances(path: PathLike) -> tuple[Distances, ModelParts | None]:
     return result, None if described is None else ModelParts(described, model)
 
 
-# ---------------------------------------------------------------------------------------------------------------- names
-
-
-def _names_for(given: Any, own: NDArray[Any], n: int, which: str) -> NDArray[Any]:
+def _names_for(given: Any, own: NDArray[Any], which: str) -> NDArray[Any]:
     if given is None:
         return plain_ids(own)
-    ids = (
-        text_array(given) if isinstance(given, list) and all(type(e) is str for e in given) else to_array(given, "ids")
-    )
-    if ids.shape != (n,):
-        raise ValueError(f"the ids of the {which} must name each of the {n}; found {len(given)}")
+    is_text = isinstance(given, list) and all(type(entry) is str for entry in given)
+    ids = text_array(given) if is_text else to_array(given, "ids")
+    if ids.shape != own.shape:
+        raise ValueError(f"the ids of the {which} must name each of the {len(own)}; found {len(given)}")
     return plain_ids(ids)
 
 
@@ -161,36 +151,25 @@ def _read_offsets(arrays: dict[str, NDArray[Any]], n: int) -> NDArray[np.int64] 
     return offsets.astype(np.int64, copy=False)
 
 
-# ----------------------------------------------------------------------------------------------------------- everything
-
-
 def _save_npz(path: PathLike, result: Distances, rows: NDArray[Any], columns: NDArray[Any], collection: bool) -> None:
-    arrays: dict[str, NDArray[Any]] = {
-        "values": result.values,
-        "status": result.status,
-        "n_iter": result.n_iter,
-        "ids_rows": rows,
-    }
+    arrays: dict[str, NDArray[Any]] = {"ids_rows": rows}
     if not result.pair_set.symmetric:
         arrays["ids_columns"] = columns
     if isinstance(result.pair_set, ListedPairs):
         arrays["pairs"] = result.pair_set.pairs
-    arrays |= {name: getattr(result, name) for name in _PER_PAIR if getattr(result, name) is not None}
-    if result.offsets is not None:
-        arrays["offsets"] = result.offsets
+    there = {name: getattr(result, name) for name in ("values", "status", "n_iter", *EXTRAS, "offsets")}
+    arrays |= {name: array for name, array in there.items() if array is not None}
     if result.plans is not None:
         arrays |= {f"plans_{name}": getattr(result.plans, name) for name in _OF_PLANS}
-    header: Header = {"kind": "distances", "pairs": _describe_pair_set(result.pair_set), "info": result.info}
+    pairs = result.pair_set
+    which = "listed" if isinstance(pairs, ListedPairs) else "all" if isinstance(pairs, AllPairs) else "cross"
+    described = {"which": which, "n_rows": pairs.n_rows, "n_columns": pairs.n_columns, "symmetric": pairs.symmetric}
+    header: Header = {"kind": "distances", "pairs": described, "info": result.info}
     model = None if result.model is None else result.model.parts(collection)
     if model is not None:
         header["model"] = model.header
         arrays |= {f"{_MODEL}{name}": array for name, array in model.arrays.items()}
     save_arrays(path, header, arrays)
-
-
-def _describe_pair_set(pairs: PairSet) -> Header:
-    which = "listed" if isinstance(pairs, ListedPairs) else "all" if isinstance(pairs, AllPairs) else "cross"
-    return {"which": which, "n_rows": pairs.n_rows, "n_columns": pairs.n_columns, "symmetric": pairs.symmetric}
 
 
 def _read_pair_set(described: Any, listed: NDArray[Any] | None) -> PairSet:
@@ -239,13 +218,8 @@ def _read_plans(arrays: dict[str, NDArray[Any]], n_pairs: int) -> Plans | None:
     )
     if start[0] != 0 or start[-1] != entries or (np.diff(start) < 0).any() or not inside:
         raise ValueError("the plans point outside their arrays; the file is damaged")
-    from asot.results.plans import Plans
-
     source, sink, start = (part.astype(np.int64, copy=False) for part in (source, sink, start))
     return Plans(source, sink, mass, start, f, g, arrays["values"])
-
-
-# -------------------------------------------------------------------------------------------------- tables and matrices
 
 
 def _save_csv(path: PathLike, result: Distances, rows: NDArray[Any], columns: NDArray[Any]) -> None:
@@ -255,16 +229,10 @@ def _save_csv(path: PathLike, result: Distances, rows: NDArray[Any], columns: ND
     with csv_writer(path) as writer:
         writer.writerow(["id_i", "id_j", *measured])
         for start, stop in tiles(len(result), 2**16):
-            i, j = _listed_or_computed(result.pair_set, start, stop)
+            pairs = result.pair_set  # listed ones as the caller wrote them
+            i, j = pairs.pairs[start:stop].T if isinstance(pairs, ListedPairs) else pairs.indices(start, stop)
             numbers = [values[start:stop].tolist() for values in measured.values()]
             writer.writerows(zip(rows[i].tolist(), columns[j].tolist(), *numbers, strict=True))
-
-
-def _listed_or_computed(pairs: PairSet, start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows and columns as the caller wrote them, if they were listed."""
-    if isinstance(pairs, ListedPairs):
-        return pairs.pairs[start:stop, 0], pairs.pairs[start:stop, 1]
-    return pairs.indices(start, stop)
 
 
 def _load_csv(path: PathLike) -> Distances:

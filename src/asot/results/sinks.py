@@ -39,6 +39,8 @@ class Condensed(SinkBase[Distances]):
     ``extras`` names fields that the result has even if there are no pairs, such as "lower".
     """
 
+    has_room = True
+
     def __init__(self, allocate: Callable[[int, Any], NDArray[Any]] = np.empty, extras: tuple[str, ...] = ()) -> None:
         self._allocate, self._extras = allocate, extras
         self._checked = False
@@ -65,10 +67,6 @@ class Condensed(SinkBase[Distances]):
 
     def allocate_with(self, allocate: Callable[[int, Any], NDArray[Any]]) -> None:
         self._allocate = allocate if self._allocate is np.empty else self._allocate
-
-    @property
-    def has_room(self) -> bool:
-        return True
 
     def tell_all_are_numbers(self) -> None:
         self._checked = True
@@ -216,11 +214,8 @@ class Radius(SinkBase[Any]):
                 np.concatenate([values, values[off]]),
             )
         shape = (self._pairs.n_rows, self._pairs.n_columns)
-        order = np.lexsort((columns, rows))
+        _, order = np.unique(rows * shape[1] + columns, return_index=True)  # a pair that was listed twice is one edge
         rows, columns, values = rows[order], columns[order], values[order]
-        fresh = np.ones(len(rows), dtype=bool)  # a pair that was listed twice is one edge
-        fresh[1:] = (rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1])
-        rows, columns, values = rows[fresh], columns[fresh], values[fresh]
         indptr = np.searchsorted(rows, np.arange(shape[0] + 1))
         return sparse.csr_matrix((values, columns, indptr), shape=shape)
 

@@ -48,18 +48,20 @@ class Cluster:
         try:
             while waiting:
                 try:
-                    for answer in self._answers([_Task(str(file), digest, _version(), item) for item in waiting]):
+                    for answer in self._answers([(str(file), digest, _version(), item) for item in waiting]):
                         waiting.pop(0)
                         deaths = 0
                         yield answer
                 except BaseException as error:  # asyncio's CancelledError is not an Exception
-                    if _is_loss(error):
+                    # whoever gives out the tasks is gone: Dask then cancels what it was asked for
+                    if type(error).__name__ in ("CancelledError", "FutureCancelledError", "CommClosedError"):
                         raise ConnectionError(
                             f"the connection to the scheduler ({self.name}) is lost with {len(waiting)} tasks to go; "
                             "start it again and make the same call: what is in a store stays there"
                         ) from error
                     deaths += 1
-                    if not _is_death(error) or deaths > MOST_DEATHS:
+                    is_death = type(error).__name__ in ("TerminatedWorkerError", "BrokenProcessPool")
+                    if not is_death or deaths > MOST_DEATHS:
                         raise
         finally:
             file.unlink(missing_ok=True)
@@ -99,16 +101,8 @@ def _pickled(function: Any) -> bytes:
         ) from error
 
 
-class _Task(tuple[str, str, str, Any]):
-    """(file, hash, version of asot, item): everything that is sent to a worker."""
-
-    __slots__ = ()
-
-    def __new__(cls, *parts: Any) -> _Task:
-        return super().__new__(cls, parts)
-
-    def __getnewargs__(self) -> tuple[Any, ...]:
-        return tuple(self)
+_Task = tuple[str, str, str, Any]
+"""(file, hash, version of asot, item): everything that is sent to a worker."""
 
 
 def run_task(task: _Task) -> Any:
@@ -133,21 +127,10 @@ def _load(file: str, digest: str) -> Callable[[Any, Stop], Any]:
         ) from error
     if hashlib.sha256(contents).hexdigest() != digest:
         raise RuntimeError(f"{file} is not what the caller wrote, so it was not used")
-    function: Callable[[Any, Stop], Any] = pickle.loads(contents)
-    return function
+    return pickle.loads(contents)
 
 
 def _version() -> str:
     from asot import __version__
 
     return __version__
-
-
-def _is_death(error: BaseException) -> bool:
-    """Whether a worker process died, as opposed to the work failing."""
-    return type(error).__name__ in ("TerminatedWorkerError", "BrokenProcessPool")
-
-
-def _is_loss(error: BaseException) -> bool:
-    """Whether whoever gives out the tasks is gone: Dask then cancels what it was asked for."""
-    return type(error).__name__ in ("CancelledError", "FutureCancelledError", "CommClosedError")

@@ -10,11 +10,12 @@ import contextlib
 import functools
 import importlib.util
 import re
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from asot.gpu import ahead
+from asot.gpu import ahead, cupy
 
 START_SECONDS, COMPILE_SECONDS = 0.7, 2.5
 """What a first call takes longer (`python -m benchmarks gpu_startup`): CuPy and CUDA start, and kernels are loaded, or
@@ -80,20 +81,19 @@ def choose(
         starting it where it has not been used
     unfit : why no GPU solver can take this problem, if so
     """
+    global _awake
     kind, number = parse(device)
     if kind == "cpu":
         return Choice((), "asked for", required=False)
     required = kind == "cuda"
     if not required and cpu_seconds < gpu_seconds + (0.0 if _awake else _start_seconds()):
         return Choice((), "too little work for a GPU", required=False)
-    obstacle = unfit or _obstacle(tuple(needs))
-    if obstacle is None and number is not None and number >= gpu_count():
-        obstacle = f"{device} does not exist; this machine has {_counted(gpu_count())}"
+    obstacle = unfit or _obstacle(tuple(needs)) or _missing(device, number, gpu_count)
     if obstacle is not None:
         if required:
             raise ValueError(f"device={str(device)!r} cannot be used: {obstacle} (device='cpu' solves on the CPU)")
         return Choice((), obstacle, required=False)
-    _wake()
+    _awake = True
     gpus = tuple(range(gpu_count())) if number is None else (number,)
     return Choice(gpus, "asked for" if required else f"about {cpu_seconds:.2g} s of CPU work", required)
 
@@ -108,12 +108,7 @@ def torch_device(device: Any, worth_it: bool) -> str | None:
     kind, number = parse(device)
     if kind == "cpu" or (kind == "auto" and not worth_it):
         return None
-    obstacle = _torch_obstacle()
-    if obstacle is None and number is not None:
-        import torch
-
-        if number >= torch.cuda.device_count():
-            obstacle = f"{device} does not exist; this machine has {_counted(torch.cuda.device_count())}"
+    obstacle = _torch_obstacle() or _missing(device, number, lambda: sys.modules["torch"].cuda.device_count())
     if obstacle is None:
         return "cuda" if number is None else f"cuda:{number}"
     if kind == "cuda":
@@ -143,20 +138,19 @@ def parse(device: Any) -> tuple[str, int | None]:
 
 def gpu_count() -> int:
     """The number of GPUs that CUDA lists for this process; 0 without CuPy or without a working driver."""
-    return 0 if _cupy_obstacle() is not None else _visible_gpus()
-
-
-def _counted(n: int) -> str:
-    return "1 GPU (cuda:0)" if n == 1 else f"{n} GPUs (cuda:0 to cuda:{n - 1})" if n else "no GPU"
+    return 0 if _cupy_obstacle() is not None else int(cupy.cuda.runtime.getDeviceCount())
 
 
 def _start_seconds() -> float:
     return START_SECONDS + (COMPILE_SECONDS if ahead.archive() is None else 0.0)
 
 
-def _wake() -> None:
-    global _awake
-    _awake = True
+def _missing(device: Any, number: int | None, count: Callable[[], int]) -> str | None:
+    """Why a GPU with a number is not there, if so."""
+    if number is None or number < (n := count()):
+        return None
+    has = "1 GPU (cuda:0)" if n == 1 else f"{n} GPUs (cuda:0 to cuda:{n - 1})" if n else "no GPU"
+    return f"{device} does not exist; this machine has {has}"
 
 
 def _obstacle(needs: tuple[str, ...]) -> str | None:
@@ -172,7 +166,7 @@ def _obstacle(needs: tuple[str, ...]) -> str | None:
 @functools.cache
 def _cupy_obstacle() -> str | None:
     try:
-        import cupy
+        importlib.import_module("cupy")
     except ImportError as error:
         return _INSTALL["cupy"] if importlib.util.find_spec("cupy") is None else f"CuPy does not load: {error}"
     try:
@@ -185,12 +179,6 @@ def _cupy_obstacle() -> str | None:
     if count == 0:
         return "CUDA finds no GPU"
     return f"cuda:{old[0]} is older than compute capability 7.0" if old else None
-
-
-def _visible_gpus() -> int:
-    import cupy
-
-    return int(cupy.cuda.runtime.getDeviceCount())
 
 
 @functools.cache

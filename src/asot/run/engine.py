@@ -33,6 +33,7 @@ from asot.run.protocols import (
     Solver,
     Status,
     Tile,
+    Tiled,
     empty_solution,
     joined,
 )
@@ -189,9 +190,7 @@ class Run(Generic[Kept]):
     ``more`` is what this kind of run adds to the record.
     """
 
-    def __init__(
-        self, pairs: PairSet, sink: SinkBase[Kept], solver: Solver | DeviceSolver, notes: Notes, more: Info
-    ) -> None:
+    def __init__(self, pairs: PairSet, sink: SinkBase[Kept], solver: Tiled, notes: Notes, more: Info) -> None:
         self._begun = time.perf_counter()
         self._started = self._begun if notes.started is None else notes.started
         self._stage = solver.stage if notes.stage is None else notes.stage
@@ -262,23 +261,13 @@ def solved_tiles(
 
     ``room`` is that of the sink, if it has one: where solvers with ``solve_runs`` leave their answers.
     """
-    per_tile = solver.pairs_per_tile(memory // jobs)
-    executor = local_executor(jobs, short=_is_short(solver, len(pairs) - first, jobs))
+    per_tile, left = solver.pairs_per_tile(memory // jobs), len(pairs) - first
+    seconds = solver.expected_seconds(left)  # infinite if it cannot tell: then there are always threads
+    executor = local_executor(jobs, short=seconds * (1.0 if jobs == 1 else 20.0) < SHORT_SECONDS)
     if executor.jobs > 1:  # enough tiles to keep every thread busy, unless they would be over before it has started
-        left = len(pairs) - first
-        even = max(-(-left // (4 * jobs)), _least_pairs(solver, left))
-        per_tile = max(1, min(per_tile, even))
+        least = int(left * SHORTEST_TILE / max(seconds, 1e-9))
+        per_tile = max(1, min(per_tile, max(-(-left // (4 * jobs)), least)))
     yield from executor.map(SolveTile(pairs, solver, room), tiles(len(pairs), per_tile, first))
-
-
-def _least_pairs(solver: Solver, n_pairs: int) -> int:
-    """How many pairs take a thread long enough that it is worth its start."""
-    return int(n_pairs * SHORTEST_TILE / max(solver.expected_seconds(n_pairs), 1e-9))
-
-
-def _is_short(solver: Solver, n_pairs: int, jobs: int) -> bool:
-    """Whether threads would cost more than they save. Solvers that cannot estimate their time always get threads."""
-    return solver.expected_seconds(n_pairs) * (1.0 if jobs == 1 else 20.0) < SHORT_SECONDS
 
 
 @dataclass(frozen=True)

@@ -124,8 +124,7 @@ def kept_threads(jobs: int) -> Iterator[None]:
 
 
 def meanwhile(function: Callable[[], Answer], *, with_loops: bool = False) -> Callable[[], Answer]:
-    """Begin a function in one of the threads that are kept, if there are several; call what is returned to get its
-    answer.
+    """Begin a function in one of the threads that are kept, if there are several; what is returned gives its answer.
 
     ``with_loops``: its loops run in the other threads. There may be one such function at a time, or none would be left.
     """
@@ -167,8 +166,7 @@ def in_threads(function: Callable[[Item, Stop], object], items: Iterable[Item], 
 
 
 def in_pieces(work: Callable[[Item], object], pieces: Sequence[Item], n_jobs: int) -> None:
-    """Run a function on every piece, each of which is over before anyone could press a key: in threads if there are
-    several of both, else right here."""
+    """Run a function on every piece, over in no time: in threads if there are several of both, else right here."""
     n_jobs = min(n_jobs, len(pieces))
     if n_jobs <= 1:
         for piece in pieces:

@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol
 
+from asot.gpu import cupy
 from asot.run.devices import Choice
 from asot.run.gpu_transfer import Fetch, fetch_for
 from asot.run.pairs import PairSet, tiles
@@ -42,21 +43,17 @@ WORTH_BEGINNING = 1 / 8
 """The share of a run that must fit if it is to begin early: a long run would gain nothing from it."""
 
 
-def tile_size(pairs: PairSet, solver: Tiled, choice: Choice, budget: int) -> int:
+def tile_size(pairs: PairSet, solver: DeviceSolver | Early, choice: Choice, budget: int) -> int:
     """How many pairs a tile has on these GPUs, if all that are in flight may take ``budget`` bytes."""
     fewest = FEWEST_TILES if len(choice.gpus) <= 1 else FEWEST_OF_SEVERAL * len(choice.gpus)
     share = -(-len(pairs) // fewest)
     return max(1, min(solver.pairs_per_tile(budget // IN_FLIGHT), max(share, FILLS_A_GPU)))
 
 
-class Tiled(Protocol):
-    """What knows how large a tile may be."""
+class Early(Protocol):
+    """Something that GPUs can compute of every pair before the solver of a run is ready."""
 
     def pairs_per_tile(self, memory: int) -> int: ...
-
-
-class Early(Tiled, Protocol):
-    """Something that GPUs can compute of every pair before the solver of a run is ready."""
 
     begun: int
     """Pairs whose tiles are under way; `begin` counts them."""
@@ -89,8 +86,6 @@ def begin(pairs: PairSet, work: Early, choice: Choice, budget: int) -> Callable[
 def _begun_one_by_one(
     pairs: PairSet, work: Early, choice: Choice, beginning: list[tuple[int, int]]
 ) -> Iterator[tuple[int, int]]:
-    import cupy
-
     with contextlib.suppress(*_out_of_memory_errors()):
         for number in choice.gpus:
             with cupy.cuda.Device(number):
@@ -215,8 +210,6 @@ class _Gpu:
     """One GPU: the data that all pairs share, and streams that take turns."""
 
     def __init__(self, number: int, solver: DeviceSolver, sink: SinkBase[Any]) -> None:
-        import cupy
-
         self.number = number
         self.speed: float | None = None
         """Pairs per second of the last tile."""
@@ -240,8 +233,6 @@ class _Gpu:
 
     def note_speed(self, flight: _Flight) -> None:
         """Of a tile that has ended: its time counts from its start, or from the end of the tile before if later."""
-        import cupy
-
         events = [flight.began] if self._last_end is None else [flight.began, self._last_end]
         with self._device:
             milliseconds = min(cupy.cuda.get_elapsed_time(event, flight.ended) for event in events)
@@ -249,8 +240,6 @@ class _Gpu:
         self._last_end = flight.ended
 
     def give_back_memory(self) -> None:
-        import cupy
-
         with self._device:
             self._device.synchronize()
             cupy.get_default_memory_pool().free_all_blocks()
@@ -258,8 +247,6 @@ class _Gpu:
 
 def _ready_for_streams(number: int) -> None:
     """What was copied to the GPU is there before any of its streams reads it."""
-    import cupy
-
     copied = cupy.cuda.get_current_stream().record()
     for stream in _streams(number):
         stream.wait_event(copied)
@@ -268,15 +255,11 @@ def _ready_for_streams(number: int) -> None:
 @functools.cache
 def _streams(number: int) -> list[Any]:
     """The streams of a GPU, kept from call to call: CuPy hands freed memory only to the stream that had it before."""
-    import cupy
-
     with cupy.cuda.Device(number):
         return [cupy.cuda.Stream(non_blocking=True) for _ in range(IN_FLIGHT)]
 
 
 def _out_of_memory_errors() -> tuple[type[BaseException], ...]:
-    import cupy
-
     errors: tuple[type[BaseException], ...] = (cupy.cuda.memory.OutOfMemoryError,)
     if "torch" in sys.modules:
         errors += (sys.modules["torch"].cuda.OutOfMemoryError,)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot._typing import Float, Indices
+from asot.gpu import cupy
 from asot.gpu.cuda import Variant, load
 from asot.run.pairs import AllPairs, CrossPairs, ListedPairs, PairSet, at_places
 from asot.run.protocols import EXTRAS, OPEN, DeviceSolution, OnDevice, SinkBase, Solution, Status, Tile, TilePlans
@@ -38,10 +39,8 @@ def fetch_for(sink: SinkBase[Any], data: OnDevice) -> MakeFetch:
 
     def make(pairs: PairSet, start: int, stop: int, stream: Any) -> Fetch:
         own = pairs, start, stop, stream
-        if data.has_trees:
-            return FetchPlans(*own, None, data.read_trees)
-        if not data.is_finished:
-            return FetchFinished(*own, None, data.solve_open, data)
+        if data.has_trees or not data.is_finished:
+            return FetchAll(*own, data, None)
         solve_open = data.solve_open if data.leaves_open else None
         wants_all = solve_open is not None and data.gives_bounds
         limits = None if wants_all else sink.limits()
@@ -49,7 +48,7 @@ def fetch_for(sink: SinkBase[Any], data: OnDevice) -> MakeFetch:
             return FetchNear(*own, limits, solve_open)
         if sink.edges is not None and not wants_all:
             return FetchCounts(*own, sink.edges, solve_open)
-        return FetchAll(*own, sink.room) if solve_open is None else FetchMended(*own, sink.room, solve_open)
+        return FetchAll(*own, data, sink.room)
 
     return make
 
@@ -71,8 +70,6 @@ class Fetch:
 
     def enqueue(self, solution: DeviceSolution) -> None:
         """Enqueue what should happen to the answers on the device, once they are there."""
-        import cupy
-
         self._solution = solution
         self._totals = cupy.zeros(2, dtype=cupy.uint64)
         unfinished = np.int32(Status.MAX_ITER)
@@ -104,14 +101,14 @@ class Fetch:
         return copy
 
     def host(self, array: Any) -> NDArray[Any]:
-        fetched: NDArray[Any] = array.get(stream=self.stream)
-        return fetched
+        return array.get(stream=self.stream)
 
 
 @dataclass(eq=False)
 class FetchAll(Fetch):
     """Every answer, in pair order: straight into the sink's own memory if it has room for them."""
 
+    data: OnDevice
     room: Callable[[int, int, tuple[str, ...]], Solution | None] | None
 
     def enqueue(self, solution: DeviceSolution) -> None:
@@ -132,8 +129,7 @@ class FetchAll(Fetch):
         if self._room is None:
             answers = {name: getattr(self._solution, name) for name in ("values", "status", "n_iter", *EXTRAS)}
             told = {name: self.host(array) for name, array in answers.items() if array is not None}
-            solution = self._mended(Solution(**told, plans=self._plans()))
-            sink.accept(Tile(self.start, solution, self.pairs))
+            sink.accept(Tile(self.start, self._mended(Solution(**told, plans=self._plans())), self.pairs))
         else:
             if not self._sent:
                 self._copy(self._room, wait=True)
@@ -141,65 +137,36 @@ class FetchAll(Fetch):
         return unfinished
 
     def _plans(self) -> TilePlans | None:
-        return None
-
-    def _mended(self, solution: Solution) -> Solution:
-        """The same answers, after what is left of them was solved elsewhere."""
-        return solution
-
-
-@dataclass(eq=False)
-class FetchPlans(FetchAll):
-    """Every answer with its plan and potentials, which ``read_trees`` makes of trees."""
-
-    read_trees: Callable[..., TilePlans]
-
-    def _plans(self) -> TilePlans:
+        if not self.data.has_trees:
+            return None
         trees = tuple(self.host(array) for array in self._solution.trees)
-        return self.read_trees(self.pairs, self.start, self.stop, trees)
-
-
-@dataclass(eq=False)
-class FetchMended(FetchAll):
-    """Every answer, after ``solve_open`` has solved on the CPU the pairs that the GPU could not solve."""
-
-    solve_open: SolveOpen
+        return self.data.read_trees(self.pairs, self.start, self.stop, trees)
 
     def _mended(self, solution: Solution) -> Solution:
-        left = np.flatnonzero(solution.status == OPEN)
+        """The same answers, after the CPU has solved the pairs that the GPU could not, and finished all if it must."""
+        is_whole = self.data.is_finished and not self.data.leaves_open
+        left = np.empty(0, np.int64) if is_whole else np.flatnonzero(solution.status == OPEN)
         if len(left):
-            solved = self.solve_open(at_places(self.pairs, left + self.start))
+            solved = self.data.solve_open(at_places(self.pairs, left + self.start))
             for name in ("values", "status", "n_iter", *EXTRAS):
                 if (own := getattr(solution, name)) is not None:
                     own[left] = getattr(solved, name)
             self.n_mended = len(left)
-        return solution
-
-
-@dataclass(eq=False)
-class FetchFinished(FetchMended):
-    """Every answer, after the host has made it of what the GPU found."""
-
-    data: OnDevice
-
-    def _mended(self, solution: Solution) -> Solution:
-        found = super()._mended(solution)
-        finished = self.data.finish_on_host(found, *self.pairs.indices(self.start, self.stop))
+        if self.data.is_finished:
+            return solution
+        finished = self.data.finish_on_host(solution, *self.pairs.indices(self.start, self.stop))
         self.n_exact = int(np.count_nonzero(finished.status == np.int8(Status.EXACT)))
         return finished
 
 
 @dataclass(eq=False)
 class FetchNear(Fetch):
-    """The pairs within the limits (n_rows,) that the sink had when the tile was launched, and those that
-    ``solve_open`` has to solve."""
+    """Pairs within the limits (n_rows,) that the sink had at the launch, and those left to ``solve_open``."""
 
     limits: Float
     solve_open: SolveOpen | None
 
     def __post_init__(self) -> None:
-        import cupy
-
         self._limits = cupy.asarray(self.limits)  # now, because after the solver this copy would wait for it
 
     def enqueue(self, solution: DeviceSolution) -> None:
@@ -223,13 +190,9 @@ class FetchCounts(Fetch):
     solve_open: SolveOpen | None
 
     def __post_init__(self) -> None:
-        import cupy
-
         self._edges_there = cupy.asarray(self.edges)
 
     def enqueue(self, solution: DeviceSolution) -> None:
-        import cupy
-
         super().enqueue(solution)
         n_edges = len(self.edges)
         self._counts = cupy.zeros(n_edges - 1, dtype=cupy.uint64)
@@ -252,13 +215,11 @@ class _Kept:
     """Pairs of a tile that a GPU has picked out: those within limits, and those that it could not solve."""
 
     def __init__(self, fetch: Fetch, solution: DeviceSolution, limits: Any) -> None:
-        import cupy
-
         size = fetch.size
         self._rows, self._columns = cupy.empty(size, cupy.int32), cupy.empty(size, cupy.int32)
         self._values, self._count = cupy.empty(size, cupy.float64), cupy.zeros(1, cupy.uint64)
         self._has_error = solution.error is not None
-        error = solution.error if self._has_error else cupy.empty(0, cupy.float64)
+        error: Any = solution.error if self._has_error else cupy.empty(0, cupy.float64)
         self._error = cupy.empty(len(error), cupy.float64)
         fetch.launch(
             "keep_near", *pair_arguments(fetch.pairs, fetch.start, fetch.stop), np.int64(fetch.start), np.int64(size),
@@ -287,8 +248,6 @@ class _Kept:
 
 def pinned_empty(size: int, dtype: Any) -> NDArray[Any]:
     """An array in page-locked memory (CuPy keeps it for reuse when the array is gone); a plain one if it is large."""
-    import cupy
-
     n_bytes = size * np.dtype(dtype).itemsize
     if not 0 < n_bytes <= PINNED_LIMIT:
         return np.empty(size, dtype)
@@ -301,8 +260,6 @@ def pinned_empty(size: int, dtype: Any) -> NDArray[Any]:
 
 def is_pinned(array: NDArray[Any]) -> bool:
     """Whether an array came from `pinned_empty` in page-locked memory."""
-    import cupy
-
     base: Any = array
     while isinstance(base, np.ndarray) and base.base is not None:
         base = base.base
@@ -313,8 +270,6 @@ def is_pinned(array: NDArray[Any]) -> bool:
 
 def pair_arguments(pairs: PairSet, start: int, stop: int) -> tuple[Any, ...]:
     """The arguments (kind, n_rows, n_columns, listed) by which kernels know the pairs start..stop-1 of a set."""
-    import cupy
-
     kind = 0 if isinstance(pairs, AllPairs) else 1 if isinstance(pairs, CrossPairs) else 2
     if kind == 2:
         listed = cupy.asarray(np.stack(pairs.indices(start, stop), axis=1))  # (P, 2)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,9 +51,7 @@ class AllPairs:
     def n_columns(self) -> int:
         return self.n_rows
 
-    @property
-    def symmetric(self) -> bool:
-        return True
+    symmetric: ClassVar[bool] = True
 
     def __len__(self) -> int:
         return self.n_rows * (self.n_rows - 1) // 2
@@ -97,9 +95,7 @@ class CrossPairs:
     n_rows: int
     n_columns: int
 
-    @property
-    def symmetric(self) -> bool:
-        return False
+    symmetric: ClassVar[bool] = False
 
     def __len__(self) -> int:
         return self.n_rows * self.n_columns

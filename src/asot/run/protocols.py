@@ -16,12 +16,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from asot._typing import Identity, Indices, Info
+from asot._typing import Float, Identity, Indices, Info
+from asot.gpu import cupy
 from asot.run.pairs import ListedPairs, PairSet, RowsColumns
 
 if TYPE_CHECKING:
@@ -29,8 +30,7 @@ if TYPE_CHECKING:
     from asot.run.engine import Resources, Work
 
 TILE_SECONDS = 0.03
-"""A tile should take about this long: long compared with Python's overhead, short enough for Ctrl-C and even
-threads."""
+"""A tile should take about this long: long beside Python's overhead, short enough for Ctrl-C and even threads."""
 
 OPEN = 100
 """Status of a pair that a GPU leaves to another solver. It never reaches a result (``common.cuh`` has it, too)."""
@@ -75,13 +75,13 @@ EXTRAS = ("marginal_error", "lower", "upper", "error")
 class Solution:
     """Answers for the P pairs of a tile."""
 
-    values: NDArray[np.float64]  # (P,)
+    values: Float  # (P,)
     status: NDArray[np.int8]  # (P,) asot.Status
     n_iter: NDArray[np.int32]  # (P,)
-    marginal_error: NDArray[np.float64] | None = None  # (P,)
-    lower: NDArray[np.float64] | None = None  # (P,)
-    upper: NDArray[np.float64] | None = None  # (P,)
-    error: NDArray[np.float64] | None = None  # (P,)
+    marginal_error: Float | None = None  # (P,)
+    lower: Float | None = None  # (P,)
+    upper: Float | None = None  # (P,)
+    error: Float | None = None  # (P,)
     plans: TilePlans | None = None
 
 
@@ -90,9 +90,7 @@ def empty_solution(n_pairs: int) -> Solution:
     return Solution(np.empty(n_pairs), np.empty(n_pairs, np.int8), np.empty(n_pairs, np.int32))
 
 
-def all_ended(
-    status: Status, values: NDArray[np.float64], steps: NDArray[np.int32] | None = None, **extras: Any
-) -> Solution:
+def all_ended(status: Status, values: Float, steps: NDArray[np.int32] | None = None, **extras: Any) -> Solution:
     """Answers of which all ended in one way, after so many steps, or none; ``extras`` are other fields."""
     n = len(values)
     steps = np.zeros(n, dtype=np.int32) if steps is None else steps
@@ -110,38 +108,29 @@ def joined(parts: list[Solution]) -> Solution:
 class TilePlans(NamedTuple):
     """Optimal plans and potentials of the P pairs of a tile."""
 
-    pair: NDArray[np.int64]
+    pair: Indices
     """(E,) which pair an entry belongs to, ascending."""
-    source: NDArray[np.int64]
+    source: Indices
     """(E,) row of the entry in its plan."""
-    sink: NDArray[np.int64]
+    sink: Indices
     """(E,) column of the entry."""
-    mass: NDArray[np.float64]
+    mass: Float
     """(E,) positive."""
-    f: NDArray[np.float64]
+    f: Float
     """(P, k) potentials: f_i + g_j ≤ cost_ij everywhere, and ⟨f, a⟩ + ⟨g, b⟩ is the value of the pair."""
-    g: NDArray[np.float64]
+    g: Float
     """(P, l)."""
 
 
 @dataclass(frozen=True)
-class DeviceSolution:
+class DeviceSolution(Solution):
     """Answers for the P pairs of a tile, still on a GPU: CuPy arrays, ready when the stream that makes them is."""
 
-    values: Any  # (P,) float64
-    status: Any  # (P,) int8
-    n_iter: Any  # (P,) int32
-    marginal_error: Any = None  # (P,) float64
-    lower: Any = None  # (P,) float64
-    upper: Any = None  # (P,) float64
-    error: Any = None  # (P,) float64
     trees: Any = None  # a tuple of arrays (P, …) that `OnDevice.read_trees` understands once they are on the host
 
 
 def empty_on_device(n_pairs: int) -> DeviceSolution:
     """Arrays on the current GPU for the answers of this many pairs."""
-    import cupy
-
     return DeviceSolution(cupy.empty(n_pairs), cupy.empty(n_pairs, np.int8), cupy.empty(n_pairs, np.int32))
 
 
@@ -160,8 +149,8 @@ IN_FLOAT64: Info = {"device": "cpu", "precision": "float64", "reg": None}
 """What ``info`` says of exact solvers, in the middle."""
 
 
-class Solver(ABC):
-    """The base of every solver: `pairs_per_tile` and `solve` must be written, all else has a default."""
+class Tiled(ABC):
+    """What all solvers say of themselves, wherever they run."""
 
     info: Info
     """What this solver is, for `Distances.info`. Nothing reads it back."""
@@ -172,12 +161,16 @@ class Solver(ABC):
     counts_exact = False
     """Whether ``info`` should tell how many pairs have the status EXACT."""
 
-    takes_runs = False
-    """Whether `solve_runs` may be called: worth it where pairs take nanoseconds."""
-
     @abstractmethod
     def pairs_per_tile(self, memory: int) -> int:
-        """How many pairs make a good tile if one thread may use ``memory`` bytes of scratch."""
+        """How many pairs make a good tile if a thread, or a tile on a GPU, may use ``memory`` bytes of scratch."""
+
+
+class Solver(Tiled):
+    """The base of every solver: `pairs_per_tile` and `solve` must be written, all else has a default."""
+
+    takes_runs = False
+    """Whether `solve_runs` may be called: worth it where pairs take nanoseconds."""
 
     @abstractmethod
     def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
@@ -242,19 +235,11 @@ class OnDevice(ABC):
         return found
 
 
-class DeviceSolver(ABC):
+class DeviceSolver(Tiled):
     """A solver for GPUs: made on the host, without a device until `on` copies what all pairs share to one."""
 
-    info: Info
-    stage = "distances"
-    counts_exact = False
-    """As of a `Solver`."""
     begun = 0
     """Pairs of tiles that are under way already (`asot.run.gpu_engine.begin`): their sizes are what they are."""
-
-    @abstractmethod
-    def pairs_per_tile(self, memory: int) -> int:
-        """How many pairs make a good tile if a tile may use ``memory`` bytes on the device."""
 
     @abstractmethod
     def on(self, device: int) -> OnDevice:
@@ -288,53 +273,39 @@ class Tile:
 class Sink(Protocol[T_co]):
     """Where tiles go. ``T_co`` is what `close` returns, and therefore what the call returns."""
 
+    @abstractmethod
     def open(self, pairs: PairSet, info: Info, /) -> None:
         """Receive which pairs will come and what is known about the run; refuse what cannot be kept."""
-        ...
 
+    @abstractmethod
     def accept(self, tile: Tile, /) -> None:
         """Take the next tile, in pair order."""
-        ...
 
+    @abstractmethod
     def close(self, info: Info, /) -> T_co:
         """The result. ``info`` now also has what was counted during the run."""
-        ...
 
 
-class SinkBase(ABC, Generic[T_co]):
+class SinkBase(Sink[T_co]):
     """A `Sink` with everything else that engines ask for; a user's sink needs none of it (`UsersSink`)."""
 
-    edges: NDArray[np.float64] | None = None
+    edges: Float | None = None
     """(B + 1,) edges between which it only counts values: a GPU then sends counts (`add`)."""
 
     only_values = False
     """Whether it drops bounds and errors; calls that would give them then refuse it."""
 
+    has_room = False
+    """Whether `room` gives any."""
+
     takes_work = False
     """Whether it cuts whole runs into pieces of its own: then `take` is called, and nothing else."""
-
-    @abstractmethod
-    def open(self, pairs: PairSet, info: Info) -> None:
-        """As in `Sink`."""
-
-    @abstractmethod
-    def accept(self, tile: Tile) -> None:
-        """As in `Sink`."""
-
-    @abstractmethod
-    def close(self, info: Info) -> T_co:
-        """As in `Sink`."""
 
     def room(self, start: int, stop: int, extras: tuple[str, ...]) -> Solution | None:
         """Where the answers of the pairs start..stop-1 belong, so that they arrive there and are not copied again."""
         return None
 
-    @property
-    def has_room(self) -> bool:
-        """Whether `room` gives any."""
-        return False
-
-    def limits(self) -> NDArray[np.float64] | None:
+    def limits(self) -> Float | None:
         """Per row (N,): values above the limit of their row (and, within one set, of their column) are useless to it.
 
         Tiles from a GPU then hold only some of their pairs, in any order.
@@ -375,5 +346,4 @@ class UsersSink(SinkBase[T_co]):
         self._sink.accept(tile)
 
     def close(self, info: Info) -> T_co:
-        kept: T_co = self._sink.close(info)
-        return kept
+        return self._sink.close(info)

@@ -20,8 +20,7 @@ from asot.exact.price import best_split, mean_seconds
 from asot.ground.costs import prepare_cost
 from asot.ground.metrics import ON_GPUS
 from asot.request import Distance, Request
-from asot.results.distances import Neighbors, named
-from asot.results.radius_neighbors import RadiusNeighbors
+from asot.results.distances import Neighbors, RadiusNeighbors, named
 from asot.run import devices
 from asot.run.cluster import Cluster
 from asot.run.engine import active_cluster

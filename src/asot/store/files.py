@@ -233,9 +233,6 @@ def _array_shape(grid: Grid, n_neighbors: int | None) -> tuple[int, ...]:
     return (len(grid.pairs),) if grid.is_list else (grid.pairs.n_rows, grid.pairs.n_columns)
 
 
-# ---------------------------------------------------------------------------------------------- begin and read again
-
-
 def pairs_record(pairs: PairSet) -> Header:
     """What the manifest says about the pairs."""
     kind = "list" if isinstance(pairs, ListedPairs) else "all" if pairs.symmetric else "cross"

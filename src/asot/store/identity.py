@@ -33,8 +33,7 @@ def fingerprint(value: Any, computed: str | None = None) -> dict[str, Any]:
 
 
 def cost_hash(cost: Any) -> str | None:
-    """A hash of all that a cost computes if it is a table (see `asot.ground.costs.GroundCost`); None if it has a
-    kernel."""
+    """A hash of all that a `asot.ground.costs.GroundCost` computes if it is a table; None if it has a kernel."""
     return f"{array_hash(cost.table)} × {cost.scale!r}" if cost is not None and cost.has_table else None
 
 

@@ -85,17 +85,16 @@ def _what_is_wrong(manifest: Mapping[str, Any]) -> str | None:
         return "asot"
     if not (manifest.get("identity", 1) in (1, DECLARED) and _is_count(manifest.get("identity", 1))):
         return "identity"
-    return next((name for name in ("settings", "inputs") if not _is_record(manifest.get(name))), None)
+    plain = (str, int, float, type(None))  # as fingerprints have them
+    for name in ("settings", "inputs"):
+        record = manifest.get(name)
+        if not isinstance(record, dict) or not all(isinstance(entry, plain) for entry in record.values()):
+            return name
+    return None
 
 
 def _is_count(value: Any) -> bool:
     return type(value) is int and 0 < value < 2**31
-
-
-def _is_record(value: Any) -> bool:
-    """Names and plain values, as a fingerprint is."""
-    plain = (str, int, float, type(None))
-    return isinstance(value, dict) and all(isinstance(entry, plain) for entry in value.values())
 
 
 def _is_pairs(pairs: Any) -> bool:
@@ -114,9 +113,6 @@ def _are_fields(fields: Any, n_neighbors: int | None) -> bool:
     more = {"lower", "upper", "error", "status"} if n_neighbors is None else set()
     typed = all(isinstance(dtype, str) and dtype in TYPES.get(name, FLOATS) for name, dtype in fields.items())
     return needed <= set(fields) <= needed | more and typed
-
-
-# ------------------------------------------------------------------------------------------------------------ arrays
 
 
 def check_array(folder: Path, name: str, shape: Sequence[int], chunks: Sequence[int], dtype: str) -> None:

@@ -8,7 +8,7 @@ killed, start again, or work at the same time. Results are identical, bit for bi
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot._typing import Header, Info
-from asot.results.sinks import Condensed, TopK
+from asot.results.sinks import Condensed, TopK, keep_nearest
 from asot.run.cluster import Cluster
 from asot.run.engine import NOTHING, Resources, SolveRange, Work, solve_work
 from asot.run.executors import Executor, Progress, ProgressLike, Stop, alone, local_executor
 from asot.run.pairs import ListedPairs, PairSet
-from asot.run.protocols import TILE_SECONDS, SinkBase, Solution, Solver, Tile
+from asot.run.protocols import EXTRAS, TILE_SECONDS, SinkBase, Solution, Solver, Status, Tile, all_ended
 from asot.store.files import StoreFiles, begin, new_manifest
 from asot.store.grid import BlockPairs, make_grid
 from asot.store.identity import fingerprint
@@ -118,19 +118,17 @@ class Store(SinkBase[Stored]):
         stage: str,
     ) -> None:
         """Solve the blocks of this part that are not done. ``solve`` returns the size of the block."""
-        grid, mine = files.grid, self._blocks(len(files.grid))
+        grid, mine = files.grid, np.arange(len(files.grid))  # numbers of blocks
+        if self.part is not None:
+            mine = mine[mine * self.part[1] // len(grid) == self.part[0] - 1]
         missing = np.setdiff1d(mine, _sound(files, np.intersect1d(mine, np.fromiter(files.done(), np.int64))))
         left = sum(map(grid.size, missing.tolist()))
         total = grid.total if self.part is None else sum(map(grid.size, mine.tolist()))
         with Progress(progress, total, f"{stage} (stored)", unit="row" if grid.strips else "pair") as shown:
             shown.advance(total - left)
-            for size in executor.map(solve, _in_turn(missing)):
+            turn = os.getpid() * 2654435761 % max(1, len(missing))  # so that two callers do not do the same work
+            for size in executor.map(solve, np.roll(missing, -turn).tolist()):
                 shown.advance(size)
-
-    def _blocks(self, count: int) -> NDArray[np.int64]:
-        """Numbers of the blocks of this part."""
-        numbers = np.arange(count)
-        return numbers if self.part is None else numbers[numbers * self.part[1] // count == self.part[0] - 1]
 
     def _manifest(self, work: Work) -> Header:
         solver = work.cpu()
@@ -187,12 +185,6 @@ def _sound(files: StoreFiles, done: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.setdiff1d(done, wrong)
 
 
-def _in_turn(numbers: NDArray[np.int64]) -> Iterator[int]:
-    """Starts at a different block in every process, so that two callers of one store do not do the same work."""
-    begin_at = os.getpid() * 2654435761 % max(1, len(numbers))
-    yield from np.roll(numbers, -begin_at).tolist()
-
-
 @dataclass(frozen=True)
 class SolveBlock(SolveRange):
     """Solve a block and write its chunk, unless someone else has done so in the meantime."""
@@ -211,16 +203,13 @@ class SolveBlock(SolveRange):
 
     def _solution(self, pairs: PairSet, stop: Stop) -> Solution:
         if len(pairs) == 0:
-            return _nothing(self.files.fields)
-        if self.work.choice.gpus and self.work.gpu is not None:
-            return self._solved_on_gpu(pairs)
-        return self.solved(pairs, (0, len(pairs)), stop)
-
-    def _solved_on_gpu(self, pairs: PairSet) -> Solution:
+            none: dict[str, Any] = dict.fromkeys(EXTRAS, np.empty(0))
+            return all_ended(Status.OPTIMAL, np.empty(0), **none)
+        if not self.work.choice.gpus or self.work.gpu is None:
+            return self.solved(pairs, (0, len(pairs)), stop)
         listed = ListedPairs(np.stack(pairs.indices(0, len(pairs)), axis=1), pairs.n_rows, pairs.n_columns, False)
-        r = solve_work(
-            replace(self.work, pairs=listed, notes=NOTHING), Condensed(), Resources(None, self.memory, False)
-        )
+        work, resources = replace(self.work, pairs=listed, notes=NOTHING), Resources(None, self.memory, False)
+        r = solve_work(work, Condensed(), resources)
         return Solution(r.values, r.status, r.n_iter, r.marginal_error, r.lower, r.upper, r.error)
 
     def _chunks(self, pairs: PairSet, solution: Solution) -> dict[str, NDArray[Any]]:
@@ -234,15 +223,8 @@ class SolveBlock(SolveRange):
         return {name: pairs.square(v, -1 if name == "status" else np.nan, side) for name, v in found.items()}
 
 
-def _nothing(fields: dict[str, str]) -> Solution:
-    none: dict[str, Any] = {name: np.empty(0) for name in ("lower", "upper", "error") if name in fields}
-    return Solution(np.empty(0), np.empty(0, np.int8), np.empty(0, np.int32), **none)
-
-
 def _nearest_of_block(pairs: BlockPairs, solution: Solution, side: int, k: int) -> dict[str, NDArray[Any]]:
     """The nearest within a block of each of its rows (the first ``side``) and, within one set, of its columns."""
-    from asot.results.sinks import keep_nearest
-
     distances = np.full((2 * side, k), np.inf)
     indices = np.full((2 * side, k), np.iinfo(np.int64).max)
     kept = distances, indices, np.empty((2 * side, k, 0))

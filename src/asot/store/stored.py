@@ -37,8 +37,6 @@ class Stored(StoredResult):
         self._model: ModelBase | None = None
         self.info: Info = {**files.manifest["settings"], "store": str(files.path)}
 
-    # ------------------------------------------------------------------------------------------------ what there is
-
     @property
     def pair_set(self) -> PairSet:
         return self._files.grid.pairs
@@ -72,8 +70,6 @@ class Stored(StoredResult):
             self._names_file.unlink(missing_ok=True)
         else:
             save_arrays(self._names_file, {"kind": "names"}, parts)
-
-    # ------------------------------------------------------------------------------------------------ growing
 
     @property
     def model(self) -> ModelBase | None:
@@ -123,9 +119,7 @@ class Stored(StoredResult):
 
     @property
     def _names_file(self) -> Path:
-        return (
-            self._files.path / self.fields[0] / "names.npz"
-        )  # within an array: zarr warns of unknown files in a group
+        return self._files.path / self.fields[0] / "names.npz"  # in an array: zarr warns of unknown files in a group
 
     @property
     def ids(self) -> NDArray[Any]:
@@ -165,8 +159,6 @@ class Stored(StoredResult):
         done = self.n_done
         state = "complete" if done == self.n_blocks else f"{done:,} of {self.n_blocks:,} blocks done"
         return printable(f"Stored: {len(self):,} pairs in {self._files.path}, {', '.join(self.fields)}; {state}")
-
-    # ------------------------------------------------------------------------------------------------ distances
 
     def __getitem__(self, index: Any) -> Any:
         both = index if isinstance(index, tuple) and len(index) == 2 else (index, slice(None))
@@ -273,8 +265,6 @@ class Stored(StoredResult):
         """A pandas DataFrame with the ids, as of `Distances.to_frame`; all of it is read."""
         return self.distances().to_frame(form)
 
-    # ------------------------------------------------------------------------------------------------ neighbors
-
     def top_k(self, n_neighbors: int | None = None) -> Neighbors:
         """The nearest of every row; in a store of neighbors, as many as it keeps or fewer."""
         kept = self._files.n_neighbors
@@ -330,8 +320,6 @@ class Stored(StoredResult):
         if self._files.n_neighbors is not None:
             raise ValueError(f"this store only keeps the nearest, and has no {what}; use .top_k()")
 
-    # ------------------------------------------------------------------------------------------------ other libraries
-
     def zarr(self) -> Any:
         """The Zarr group itself. Within one set its arrays hold what is above the diagonal."""
         return import_zarr().open_group(str(self._files.path), mode="r", zarr_format=3, use_consolidated=False)
@@ -339,7 +327,6 @@ class Stored(StoredResult):
     def dask(self) -> Any:
         """The matrix as a dask.array, in chunks of a block."""
         da: Any = importlib.import_module("dask.array")
-
         self._needs_values("matrix")
         side = self._files.grid.side
         self._needs_all()

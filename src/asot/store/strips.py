@@ -12,10 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from asot._typing import Header, Identity, Info
+from asot._typing import Float, Header, Identity, Indices, Info
 from asot.run.engine import active_cluster
 from asot.run.executors import Executor, ProgressLike, Stop, local_executor
 from asot.run.pairs import PairSet
@@ -29,7 +26,7 @@ from asot.store.stored import Stored
 class RowSearch(Protocol):
     """Whatever finds the neighbors of a range of rows."""
 
-    def nearest(self, low: int, high: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def nearest(self, low: int, high: int) -> tuple[Indices, Float]:
         """Indices and distances (high - low, K)."""
         ...
 

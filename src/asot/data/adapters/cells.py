@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.data.flatten import Flat
-from asot.data.reading import factorized, in_order_of, listed, sorted_by
+from asot.data.reading import by_group, factorized, in_order_of, listed
 from asot.validation import FloatArray, refuse_what_cannot_fit, to_float_array
 
 _BLOCK = 2**24
@@ -22,26 +22,21 @@ _BLOCK = 2**24
 
 def flatten_anndata(adata: Any, groupby: str, use_rep: str, masses: Any) -> Flat:
     """Points, offsets, masses and ids: the cells of every sample, in the order of ``obs`` within it."""
-    _check_anndata(adata)
-    unique, group = _samples(adata, groupby)
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=len(unique)))])
-    order = sorted_by(group, len(unique)) if np.any(group[1:] < group[:-1]) else None
-    del group  # a column less while the points are gathered
-    points = _gathered(_representation(adata, use_rep), order, use_rep)
-    return points, offsets, _masses(adata, masses, order), unique
-
-
-def _check_anndata(adata: Any) -> None:
     if not all(hasattr(adata, name) for name in ("obs", "obsm", "X", "obs_names")):
         hint = " For a data frame use from_table, for an array from_groups"
         raise ValueError(f"adata must be an AnnData; found {type(adata).__name__}.{hint}")
     if adata.n_obs == 0:
         raise ValueError("the AnnData has no cells")
+    unique, group = _samples(adata, groupby)
+    offsets, order = by_group(group, len(unique))
+    del group  # a column less while the points are gathered
+    points = _gathered(_representation(adata, use_rep), order, use_rep)
+    return points, offsets, _masses(adata, masses, order), unique
 
 
 def _samples(adata: Any, groupby: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
     if groupby not in adata.obs.columns:
-        raise ValueError(f"obs has no column {groupby!r}; it has {_listed(adata.obs.columns)}")
+        raise ValueError(f"obs has no column {groupby!r}; it has {listed(list(map(str, adata.obs.columns)))}")
     labels = adata.obs[groupby]
     missing = labels.isna().to_numpy()
     if missing.any():
@@ -58,11 +53,10 @@ def _representation(adata: Any, use_rep: str) -> Any:
         if adata.X is None:
             raise ValueError("the AnnData has no X; name a key of obsm or layers in use_rep")
         return adata.X
-    if use_rep in adata.obsm:
-        return adata.obsm[use_rep]
-    if use_rep in adata.layers:
-        return adata.layers[use_rep]
-    known = _listed([*adata.obsm.keys(), *adata.layers.keys(), "X"])
+    for group in (adata.obsm, adata.layers):
+        if use_rep in group:
+            return group[use_rep]
+    known = listed([*adata.obsm.keys(), *adata.layers.keys(), "X"])
     hint = "; compute it with scanpy.pp.pca(adata)" if use_rep == "X_pca" else ""
     raise ValueError(f"there is no {use_rep!r} in obsm or layers; use_rep may be {known}{hint}")
 
@@ -111,13 +105,9 @@ def _masses(adata: Any, masses: Any, order: NDArray[np.int64] | None) -> NDArray
         return None
     if isinstance(masses, str):
         if masses not in adata.obs.columns:
-            raise ValueError(f"obs has no column {masses!r}; it has {_listed(adata.obs.columns)}")
+            raise ValueError(f"obs has no column {masses!r}; it has {listed(list(map(str, adata.obs.columns)))}")
         masses = adata.obs[masses]
     given = to_float_array(in_order_of(masses, adata.obs, "masses", "obs"), "masses")
     if given.shape != (adata.n_obs,):
         raise ValueError(f"masses must hold one mass for each of the {adata.n_obs:,} cells; found shape {given.shape}")
     return given if order is None else given[order]
-
-
-def _listed(names: Any) -> str:
-    return listed([str(name) for name in names])

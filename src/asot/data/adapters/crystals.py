@@ -14,7 +14,7 @@ import numpy as np
 
 from asot._typing import Float
 from asot.data.reading import label_of
-from asot.validation import can_be_walked, refuse_what_cannot_fit, to_float_array
+from asot.validation import as_positive_int, can_be_walked, refuse_what_cannot_fit, to_float_array
 
 SAME = 1e-9
 """Rows that differ by no more than this share of their largest distance are of atoms with the same surroundings."""
@@ -27,8 +27,7 @@ _BLOCK = 2**21
 
 def read_structures(structures: Sequence[Any], k: int, fractional: bool, ids: Any) -> tuple[list[Float], list[Float]]:
     """Rows (n_i, k) and masses (n_i,) of every crystal."""
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
-        raise ValueError(f"k must be a whole number of neighbors, 1 or more; found {k!r}")
+    k = as_positive_int(k, "k")
     if isinstance(structures, (str, bytes, dict)) or not can_be_walked(structures):
         raise ValueError(
             "structures must be a list of pymatgen structures, ASE atoms or (lattice, positions); found "
@@ -38,9 +37,9 @@ def read_structures(structures: Sequence[Any], k: int, fractional: bool, ids: An
     for i, structure in enumerate(structures):
         name = label_of(i, ids)
         lattice, positions = _cell_and_positions(structure, fractional, name)
-        refuse_what_cannot_fit(16 * len(positions) * int(k), f"{k:,} neighbors of each atom of {name}", SMALLER)
+        refuse_what_cannot_fit(16 * len(positions) * k, f"{k:,} neighbors of each atom of {name}", SMALLER)
         unit = 2.0 ** np.frexp(np.abs(lattice).max())[1]
-        found, count = _merged(nearest_distances(lattice / unit, positions / unit, int(k)))
+        found, count = _merged(nearest_distances(lattice / unit, positions / unit, k))
         rows.append(found * unit)
         masses.append(count / len(positions))
     return rows, masses
@@ -49,24 +48,23 @@ def read_structures(structures: Sequence[Any], k: int, fractional: bool, ids: An
 def _cell_and_positions(structure: Any, fractional: bool, name: str) -> tuple[Float, Float]:
     """Cell vectors as rows (3, 3) and Cartesian positions (n, 3)."""
     if hasattr(structure, "frac_coords") and hasattr(structure, "lattice"):  # pymatgen
-        lattice = _checked(structure.lattice.matrix, f"the lattice of {name}", (3, 3))
-        positions = _checked(structure.frac_coords, f"the positions of {name}", (None, 3)) @ lattice
+        cell, places, fractional = structure.lattice.matrix, structure.frac_coords, True
     elif hasattr(structure, "get_positions") and hasattr(structure, "cell"):  # ASE
         if not np.all(structure.pbc):
             raise ValueError(
                 f"{name} is periodic along {structure.pbc.tolist()} only; a crystal repeats in all three directions"
             )
-        lattice = _checked(np.asarray(structure.cell), f"the cell of {name}", (3, 3))
-        positions = _checked(structure.get_positions(), f"the positions of {name}", (None, 3))
+        cell, places, fractional = np.asarray(structure.cell), structure.get_positions(), False
     elif isinstance(structure, (tuple, list)) and len(structure) == 2:
-        lattice = _checked(structure[0], f"the lattice of {name}", (3, 3))
-        positions = _checked(structure[1], f"the positions of {name}", (None, 3))
-        positions = positions @ lattice if fractional else positions
+        cell, places = structure
     else:
         raise ValueError(
             f"{name} is a {type(structure).__name__}; pass a pymatgen Structure, ASE Atoms or a pair (lattice (3, 3), "
             "positions (n, 3))"
         )
+    lattice = _checked(cell, f"the lattice of {name}", (3, 3))
+    positions = _checked(places, f"the positions of {name}", (None, 3))
+    positions = positions @ lattice if fractional else positions
     if len(positions) == 0:
         raise ValueError(f"{name} has no atoms")
     most = np.abs(lattice).max(axis=1, keepdims=True)  # in this unit, squares stay in range

@@ -16,15 +16,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from asot._typing import Float
 from asot.data.reading import label_of
 from asot.validation import as_number, can_be_walked, to_float_array
 
 
-def read_diagrams(
-    diagrams: Sequence[Any], infinity: float | str | None, ids: Any
-) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
+def read_diagrams(diagrams: Sequence[Any], infinity: float | str | None, ids: Any) -> tuple[list[Float], list[Float]]:
     """Points (n_i, 2) and masses (n_i,) of every diagram."""
     if infinity is not None and infinity != "drop":
         as_number(infinity, np.isfinite, "infinity must be None, 'drop' or a finite number")
@@ -34,7 +32,7 @@ def read_diagrams(
     return points, [np.ones(len(own)) for own in points]
 
 
-def _read_one(i: int, diagram: Any, infinity: float | str | None, ids: Any) -> NDArray[np.float64]:
+def _read_one(i: int, diagram: Any, infinity: float | str | None, ids: Any) -> Float:
     name = label_of(i, ids)
     points = np.asarray(to_float_array(diagram, f"diagram {i}"), dtype=np.float64)
     if points.size == 0:

@@ -6,13 +6,15 @@ already holds them, and none of it is copied. Features are computed in `asot.dat
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.data.adapters.graphs import as_eps, as_rounds, one_hot_of_any
+from asot._typing import Indices
+from asot.data.adapters.graphs import as_eps, as_rounds, check_edges_stay_inside, flat_networkx, one_hot_of_any
 from asot.data.adapters.surroundings import FlatGraphs, aggregated, labels_of_neighborhoods
 from asot.data.reading import place_of
 from asot.validation import FloatArray, as_choice, can_be_walked, not_finite, to_array, to_float_array
@@ -25,7 +27,7 @@ def flatten_graphs(
     attributes: str | None,
     edge_weight: str | None,
     eps: float,
-) -> tuple[FloatArray, NDArray[np.int64]]:
+) -> tuple[FloatArray, Indices]:
     """Features (n, d) of all nodes, and the offsets (N + 1,) of the graphs."""
     if callable(features):
         if attributes is not None or edge_weight is not None or eps != 0:
@@ -38,7 +40,10 @@ def flatten_graphs(
     if kind == "wl" and edge_weight is not None:
         raise ValueError("features='wl' counts neighbors and does not use edge_weight")
     flat = read_graphs(graphs, attributes, edge_weight)
-    _check_finite(flat, attributes or "x")
+    if odd := not_finite(flat.start):
+        number, place = place_of(odd[0], flat.offsets)
+        value = f"graph {number}: {attributes or 'x'!r} is {flat.start[odd]}"
+        raise ValueError(f"{value} at node {place}; features must be finite")
     if kind == "wl":
         return labels_of_neighborhoods(flat, steps), flat.offsets
     return aggregated(flat, steps, kind, extra), flat.offsets
@@ -74,7 +79,7 @@ def _as_list(graphs: Any) -> list[Any]:
     return listed
 
 
-def _by_function(graphs: Any, function: Callable[[Any], Any]) -> tuple[FloatArray, NDArray[np.int64]]:
+def _by_function(graphs: Any, function: Callable[[Any], Any]) -> tuple[FloatArray, Indices]:
     blocks: list[FloatArray] = []
     for number, graph in enumerate(_as_list(graphs)):
         block = to_float_array(function(graph), f"the features of graph {number}", keep_float32=True)
@@ -86,12 +91,8 @@ def _by_function(graphs: Any, function: Callable[[Any], Any]) -> tuple[FloatArra
     return np.concatenate(blocks), np.cumsum([0, *(len(block) for block in blocks)])
 
 
-# --------------------------------------------------------------------------------------------------- PyTorch Geometric
-
-
 def _of_data_set(graphs: Any, attributes: str | None, edge_weight: str | None) -> FlatGraphs:
-    """A data set in memory is already flat: ``_data`` holds the arrays of all graphs, and ``slices`` says where they
-    begin."""
+    """A data set in memory is flat already: ``_data`` holds the arrays, and ``slices`` says where graphs begin."""
     data, slices = graphs._data, graphs.slices
     if getattr(graphs, "_indices", None) is not None or slices is None:  # a part of it, or a single graph
         return _of_data_list([graphs[i] for i in range(len(graphs))], attributes, edge_weight)
@@ -106,45 +107,39 @@ def _of_data_set(graphs: Any, attributes: str | None, edge_weight: str | None) -
         sizes = getattr(data, "num_nodes", None)
         offsets = np.concatenate([[0], np.cumsum(np.asarray(sizes if isinstance(sizes, list) else [sizes]))])
     _check_sizes(offsets)
-    start = np.ones((int(offsets[-1]), 1)) if key is None else _node_values(data[key], key)
+    start = _start(data, key, int(offsets[-1]))
     return FlatGraphs(offsets, start, ends, edge_start, _edge_values(data, edge_weight, "the data set"))
 
 
 def _of_batch(batch: Any, attributes: str | None, edge_weight: str | None) -> FlatGraphs:
     offsets = np.asarray(to_array(batch.ptr, "ptr"), dtype=np.int64)
     _check_sizes(offsets)
-    key = _node_key(batch, attributes)
-    ends = _edge_index(batch, "the batch")
-    start = np.ones((int(offsets[-1]), 1)) if key is None else _node_values(batch[key], key)
-    return _by_graph(offsets, start, ends, _edge_values(batch, edge_weight, "the batch"))
+    start = _start(batch, _node_key(batch, attributes), int(offsets[-1]))
+    return _by_graph(offsets, start, _edge_index(batch, "the batch"), _edge_values(batch, edge_weight, "the batch"))
 
 
 def _of_data_list(listed: list[Any], attributes: str | None, edge_weight: str | None) -> FlatGraphs:
     key = _node_key(listed[0], attributes)
     starts: list[FloatArray] = []
-    ends: list[NDArray[np.int64]] = []
-    weights: list[NDArray[Any] | None] = []
-    sizes: list[int] = []
+    ends: list[Indices] = []
+    weights: list[Any] = []
     for number, data in enumerate(listed):
         if not hasattr(data, "edge_index"):
             raise ValueError(f"graph {number} is a {type(data).__name__}, but graph 0 is from PyTorch Geometric")
         if key is not None and getattr(data, key, None) is None:
             raise ValueError(f"graph {number} has no {key!r}, but graph 0 has")
-        block = np.ones((int(data.num_nodes or 0), 1)) if key is None else _node_values(data[key], key)
+        block = _start(data, key, int(data.num_nodes or 0))
         if key not in (None, "x") and len(block) != data.num_nodes:
             raise ValueError(f"graph {number} has {data.num_nodes} nodes, but {key!r} has {len(block)} rows")
         if starts and block.shape[1] != starts[0].shape[1]:
             raise ValueError(f"graph {number} has {block.shape[1]} features per node, not {starts[0].shape[1]}")
         starts.append(block)
         ends.append(_edge_index(data, f"graph {number}"))
-        sizes.append(len(block))
-        if edge_weight is not None:
-            weights.append(_edge_values(data, edge_weight, f"graph {number}"))
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
+        weights.append(_edge_values(data, edge_weight, f"graph {number}"))
+    offsets = np.cumsum([0, *map(len, starts)])
     _check_sizes(offsets)
-    counts = [part.shape[1] for part in ends]
-    edge_start = np.concatenate([[0], np.cumsum(counts)])
-    joined = np.concatenate([np.asarray(part) for part in weights]) if edge_weight is not None else None
+    edge_start = np.cumsum([0, *(part.shape[1] for part in ends)])
+    joined = None if edge_weight is None else np.concatenate(weights)
     return FlatGraphs(offsets, np.concatenate(starts), np.concatenate(ends, axis=1), edge_start, joined)
 
 
@@ -155,13 +150,16 @@ def _node_key(data: Any, attributes: str | None) -> str | None:
     return attributes if attributes is not None else ("x" if getattr(data, "x", None) is not None else None)
 
 
-def _node_values(values: Any, key: str) -> FloatArray:
-    array = to_array(values, key)
+def _start(data: Any, key: str | None, n_nodes: int) -> FloatArray:
+    """What nodes begin with: the rows of an attribute, or 1."""
+    if key is None:
+        return np.ones((n_nodes, 1))
+    array = to_array(data[key], key)
     array = array[:, None] if array.ndim == 1 else array
     return _checked_start(to_float_array(array, key, keep_float32=True), key)
 
 
-def _edge_index(data: Any, what: str) -> NDArray[np.int64]:
+def _edge_index(data: Any, what: str) -> Indices:
     ends = to_array(data.edge_index, f"the edge_index of {what}")
     if ends.size == 0:
         return np.empty((2, 0), dtype=np.int64)
@@ -183,38 +181,14 @@ def _edge_values(data: Any, edge_weight: str | None, what: str) -> NDArray[Any] 
     return weights
 
 
-# ------------------------------------------------------------------------------------------------- networkx and TU sets
-
-
 def _of_networkx(listed: list[Any], attributes: str | None, edge_weight: str | None) -> FlatGraphs:
-    values: list[Any] = []
-    ends: list[tuple[int, int]] = []
-    weights: list[float] = []
-    sizes: list[int] = []
-    ends_so_far = [0]
-    for number, graph in enumerate(listed):
-        if not hasattr(graph, "nodes") or not hasattr(graph, "is_directed"):
-            raise ValueError(f"graph {number} is a {type(graph).__name__}, but graph 0 is from networkx")
-        if graph.is_directed():
-            raise ValueError(f"graph {number} is directed; pass graph.to_undirected() if directions do not matter")
-        place = {node: i for i, node in enumerate(graph.nodes)}
-        values.extend(1.0 if attributes is None else _of_node(graph, node, attributes, number) for node in place)
-        sizes.append(len(place))
-        for a, b, weight in graph.edges(data=1 if edge_weight is None else edge_weight):
-            ends.append((place[a], place[b]))
-            if edge_weight is not None:
-                if not isinstance(weight, (int, float, np.number)) or not 0 <= weight < np.inf:
-                    raise ValueError(f"graph {number}: the {edge_weight!r} of edge ({a!r}, {b!r}) is {weight!r}")
-                weights.append(float(weight))
-        ends_so_far.append(len(ends))
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
-    _check_sizes(offsets)
-    start = np.ones((len(values), 1)) if attributes is None else _start_of_values(values, attributes)
-    edges = np.array(ends, dtype=np.int64).reshape(-1, 2).T
-    return FlatGraphs(offsets, start, edges, np.array(ends_so_far), None if edge_weight is None else np.array(weights))
+    if attributes is None:
+        return flat_networkx(listed, None, np.array, edge_weight)
+    read = functools.partial(_of_node, attributes)
+    return flat_networkx(listed, read, lambda values: _start_of_values(values, attributes), edge_weight)
 
 
-def _of_node(graph: Any, node: Any, name: str, number: int) -> Any:
+def _of_node(name: str, graph: Any, node: Any, number: int) -> Any:
     attributes = graph.nodes[node]
     if attributes.get(name) is None:
         others = ", ".join(sorted(map(repr, attributes))) or "none"
@@ -246,23 +220,16 @@ def _of_tu(graphs: Any, attributes: str | None, edge_weight: str | None) -> Flat
     return _by_graph(offsets, graphs.start(attributes)[order], rank[graphs.edges.T], None)
 
 
-def _by_graph(
-    offsets: NDArray[np.int64], start: FloatArray, ends: NDArray[np.int64], weights: NDArray[Any] | None
-) -> FlatGraphs:
+def _by_graph(offsets: Indices, start: FloatArray, ends: Indices, weights: NDArray[Any] | None) -> FlatGraphs:
     """From edges (2, m) in any order whose ends are numbered over the whole collection."""
-    inside = ((ends >= 0) & (ends < offsets[-1])).all(axis=0)
-    if not inside.all():
-        a, b = ends[:, int(np.argmin(inside))]
-        raise ValueError(f"there is an edge ({a}, {b}), but nodes are numbered 0 to {offsets[-1] - 1:,}")
-    owner = np.searchsorted(offsets, ends[0], side="right") - 1  # (m,)
+    graph = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    check_edges_stay_inside(ends.T, graph, "edge_index")
+    owner = graph[ends[0]]  # (m,)
     if np.any(owner[1:] < owner[:-1]):
         order = np.argsort(owner, kind="stable")
         owner, ends, weights = owner[order], ends[:, order], None if weights is None else weights[order]
     edge_start = np.searchsorted(owner, np.arange(len(offsets)))
     return FlatGraphs(offsets, start, ends - offsets[owner], edge_start, weights)
-
-
-# --------------------------------------------------------------------------------------------------------------- checks
 
 
 def _checked_start(start: FloatArray, name: str) -> FloatArray:
@@ -271,13 +238,7 @@ def _checked_start(start: FloatArray, name: str) -> FloatArray:
     return start
 
 
-def _check_finite(flat: FlatGraphs, name: str) -> None:
-    if odd := not_finite(flat.start):
-        number, place = place_of(odd[0], flat.offsets)
-        raise ValueError(f"graph {number}: {name!r} is {flat.start[odd]} at node {place}; features must be finite")
-
-
-def _check_sizes(offsets: NDArray[np.int64]) -> None:
+def _check_sizes(offsets: Indices) -> None:
     sizes = np.diff(offsets)
     if len(sizes) == 0 or sizes.min() == 0:
         number = int(np.argmin(sizes)) if len(sizes) else 0

@@ -7,7 +7,8 @@ steps away, as far as sums can tell. Nothing is learned.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+import functools
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,15 +16,8 @@ from numpy.typing import NDArray
 
 from asot.data.adapters.surroundings import FlatGraphs, aggregated
 from asot.data.distributions import Distributions
-from asot.validation import (
-    FloatArray,
-    as_number,
-    first_false,
-    not_finite,
-    refuse_what_cannot_fit,
-    to_array,
-    to_float_array,
-)
+from asot.data.reading import by_group
+from asot.validation import FloatArray, as_number, not_finite, refuse_what_cannot_fit, to_array, to_float_array
 
 
 def graph_features(x: Any, edges: Any, *, rounds: int = 4, eps: float = 0.0) -> FloatArray:
@@ -57,7 +51,7 @@ def graph_features(x: Any, edges: Any, *, rounds: int = 4, eps: float = 0.0) -> 
            [0., 0., 1.]])
     """
     start = _as_start(x)
-    listed = _as_edges(to_array(edges, "edges"), len(start), "edges")
+    listed = _as_edges(to_array(edges, "edges"), np.zeros(len(start), np.int64), "edges")
     return _aggregate(start, listed, as_rounds(rounds), as_eps(eps))
 
 
@@ -93,9 +87,8 @@ def from_pyg(x: Any, edge_index: Any, batch: Any = None, *, rounds: int = 4, eps
     ends = to_array(edge_index, "edge_index")
     if ends.size and (ends.ndim != 2 or ends.shape[0] != 2):
         raise ValueError(f"edge_index must be (2, m): the ends of the edges in two rows; found shape {ends.shape}")
-    edges = _as_edges(ends.T, len(start), "edge_index")
     graph = np.zeros(len(start), np.int64) if batch is None else _as_batch(batch, len(start))
-    check_edges_stay_inside(edges, graph, "edge_index")
+    edges = _as_edges(ends.T, graph, "edge_index")
     points = _aggregate(start, edges, as_rounds(rounds), as_eps(eps))
     return group_nodes(points, graph, int(graph.max()) + 1)
 
@@ -134,23 +127,9 @@ def from_networkx(
         raise ValueError("graphs must be a list of networkx graphs; for a single graph pass [graph]")
     if known is not None and label is None:
         raise ValueError("known lists labels, but no label is read; pass label= with the node attribute that holds it")
-    labels: list[Any] = []
-    edges: list[tuple[int, int]] = []
-    sizes: list[int] = []
-    for number, graph in enumerate(graphs):
-        _check_networkx(graph, number)
-        place = {node: len(labels) + i for i, node in enumerate(graph.nodes)}
-        edges.extend((place[a], place[b]) for a, b in graph.edges())
-        labels.extend(1 if label is None else _label_of(graph, node, label, number) for node in place)
-        sizes.append(len(place))
-    if not sizes:
-        raise ValueError("graphs is empty: a collection needs at least one graph")
-    start = np.ones((len(labels), 1)) if label is None else one_hot_of_any(labels, known)
-    points = graph_features(start, np.array(edges, dtype=np.int64).reshape(-1, 2), rounds=rounds, eps=eps)
-    return Distributions(points, np.concatenate([[0], np.cumsum(sizes)]))
-
-
-# ------------------------------------------------------------------------------------------- what the loaders share
+    read = None if label is None else functools.partial(_label_of, label)
+    flat = flat_networkx(graphs, read, lambda labels: one_hot_of_any(labels, known))
+    return Distributions(aggregated(flat, as_rounds(rounds), "sum", as_eps(eps)), flat.offsets)
 
 
 def one_hot(labels: NDArray[Any]) -> NDArray[np.float64]:
@@ -169,10 +148,8 @@ def _hot(column: NDArray[Any], width: int) -> NDArray[np.float64]:
 
 def group_nodes(points: FloatArray, graph: NDArray[np.int64], n_graphs: int) -> Distributions:
     """A collection from nodes and the graph of each, 0 to N - 1."""
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(graph, minlength=n_graphs))])
-    if np.any(graph[1:] < graph[:-1]):
-        points = points[np.argsort(graph, kind="stable")]
-    return Distributions(points, offsets)
+    offsets, order = by_group(graph, n_graphs)
+    return Distributions(points if order is None else points[order], offsets)
 
 
 def check_edges_stay_inside(edges: NDArray[np.int64], graph: NDArray[np.int64], what: str, first: int = 0) -> None:
@@ -205,9 +182,6 @@ def describe_rounds(start: str, d: int, rounds: int, eps: float) -> str:
     return f"{start}, and {rounds} rounds of x ← {own} + Σ_neighbors x: {d * (rounds + 1)} dimensions"
 
 
-# -------------------------------------------------------------------------------------------------- rounds of sums
-
-
 def _aggregate(x: FloatArray, edges: NDArray[np.int64], rounds: int, eps: float) -> FloatArray:
     """(n, (rounds + 1) d) from x (n, d) and edges (m, 2) that were checked."""
     as_one = FlatGraphs(np.array([0, len(x)]), x, edges.T, np.array([0, len(edges)]), None)
@@ -233,8 +207,8 @@ def as_eps(eps: Any) -> float:
     return as_number(eps, np.isfinite, "eps must be a finite number")
 
 
-def _as_edges(edges: NDArray[Any], n_nodes: int, name: str) -> NDArray[np.int64]:
-    """Edges (m, 2) whose ends are nodes."""
+def _as_edges(edges: NDArray[Any], graph: NDArray[np.int64], name: str) -> NDArray[np.int64]:
+    """Edges (m, 2) within the graphs of nodes (n,)."""
     if edges.size == 0:
         return np.empty((0, 2), np.int64)
     if edges.ndim != 2 or edges.shape[1] != 2:
@@ -242,11 +216,7 @@ def _as_edges(edges: NDArray[Any], n_nodes: int, name: str) -> NDArray[np.int64]
         raise ValueError(f"{name} must be (m, 2): two nodes in every row; found shape {edges.shape}{hint}")
     if edges.dtype.kind not in "iu":
         raise ValueError(f"{name} must hold integers, not {edges.dtype}")
-    inside = (edges >= 0) & (edges < n_nodes)
-    if not inside.all():
-        row = first_false(inside)[0]
-        a, b = edges[row]
-        raise ValueError(f"{name}: edge {row} is ({a}, {b}), but nodes are numbered 0 to {n_nodes - 1:,}")
+    check_edges_stay_inside(edges, graph, name)
     return edges.astype(np.int64, copy=False)
 
 
@@ -270,7 +240,35 @@ def _as_batch(batch: Any, n_nodes: int) -> NDArray[np.int64]:
     return graph
 
 
-# -------------------------------------------------------------------------------------------------------- networkx
+def flat_networkx(
+    graphs: Iterable[Any],
+    read: Callable[[Any, Any, int], Any] | None,
+    start_of: Callable[[list[Any]], FloatArray],
+    edge_weight: str | None = None,
+) -> FlatGraphs:
+    """Graphs whose nodes begin with ``start_of`` what is ``read`` of (graph, node, number of the graph), or with 1."""
+    values: list[Any] = []
+    ends: list[tuple[int, int]] = []
+    weights: list[float] = []
+    offsets, edge_offsets = [0], [0]
+    for number, graph in enumerate(graphs):
+        _check_networkx(graph, number)
+        place = {node: i for i, node in enumerate(graph.nodes)}
+        values.extend(1.0 if read is None else read(graph, node, number) for node in place)
+        for a, b, weight in graph.edges(data=1 if edge_weight is None else edge_weight):
+            ends.append((place[a], place[b]))
+            if edge_weight is not None:
+                if not isinstance(weight, (int, float, np.number)) or not 0 <= weight < np.inf:
+                    raise ValueError(f"graph {number}: the {edge_weight!r} of edge ({a!r}, {b!r}) is {weight!r}")
+                weights.append(float(weight))
+        offsets.append(len(values))
+        edge_offsets.append(len(ends))
+    if not values:
+        raise ValueError("graphs is empty: a collection needs at least one graph")
+    start = np.ones((len(values), 1)) if read is None else start_of(values)
+    edges = np.array(ends, dtype=np.int64).reshape(-1, 2).T
+    held = None if edge_weight is None else np.array(weights)
+    return FlatGraphs(np.array(offsets), start, edges, np.array(edge_offsets), held)
 
 
 def _check_networkx(graph: Any, number: int) -> None:
@@ -282,7 +280,7 @@ def _check_networkx(graph: Any, number: int) -> None:
         raise ValueError(f"graph {number} has no nodes; drop it, a distribution needs at least one point")
 
 
-def _label_of(graph: Any, node: Any, label: str, number: int) -> Any:
+def _label_of(label: str, graph: Any, node: Any, number: int) -> Any:
     attributes = graph.nodes[node]
     value = attributes.get(label)
     is_tensor = hasattr(value, "shape") and not isinstance(value, np.generic)  # equal tensors are different keys

@@ -22,13 +22,13 @@ def flatten_images(stack: Any, ids: Any) -> tuple[Any, Any, Any, Any, Any]:
     if not good.all():
         i, row, column = first_false(good)
         raise ValueError(
-            f"{label_of(i, ids).replace('distribution', 'image')} has the ink {images[i, row, column]:g} at "
+            f"{label_of(i, ids, 'image')} has the ink {images[i, row, column]:g} at "
             f"({row}, {column}); ink must be finite and ≥ 0"
         )
     inked = images.any(axis=(1, 2))
     if not inked.all():
         i = int(np.argmin(inked))
-        raise ValueError(f"{label_of(i, ids).replace('distribution', 'image')} is blank; drop it, it has no mass")
+        raise ValueError(f"{label_of(i, ids, 'image')} is blank; drop it, it has no mass")
     rows, columns = np.indices(images.shape[1:])
     positions = np.column_stack([rows.ravel(), columns.ravel()]).astype(np.float64)
     return flatten_weights(images.reshape(len(images), -1), positions, ids)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.data.flatten import Flat
-from asot.data.reading import label_of, place_of
+from asot.data.reading import label_of, owner_of
 from asot.validation import FloatArray, as_choice, not_finite, to_array, to_float_array
 
 _COLUMNS = {"hadronic": ("pt", "y", "phi"), "cartesian": ("E", "px", "py", "pz")}
@@ -23,17 +23,19 @@ def flatten_jets(events: Any, coords: str, center: bool, ids: Any) -> Flat:
     """Points (n, 2) of rapidity and azimuth, offsets, transverse momenta and ids."""
     as_choice(coords, "coords", tuple(_COLUMNS))
     rows, offsets = _rows(events, coords, ids)  # (n, 3 or 4)
-    _check_finite(rows, offsets, ids)
+    if odd := not_finite(rows):
+        name, place = owner_of(odd[0], offsets, ids, "event")
+        raise ValueError(f"{name} has {rows[odd]} at particle {place}, column {odd[1]}; drop the particle")
     if coords == "cartesian":
         rows = _in_hadronic(rows, offsets, ids)
     momentum = rows[:, 0]
     if momentum.size and momentum.min() < 0:
-        name, place = _owner(int(np.argmax(momentum < 0)), offsets, ids)
+        name, place = owner_of(int(np.argmax(momentum < 0)), offsets, ids, "event")
         raise ValueError(f"{name} has a negative transverse momentum ({momentum.min():g} at particle {place})")
     real = momentum > 0  # all else is padding, or has no weight
     counts = np.add.reduceat(np.append(real, False), offsets[:-1], dtype=np.int64) * (np.diff(offsets) > 0)
     if len(counts) == 0 or not counts.all():
-        name = _event(int(np.argmin(counts)), ids) if len(counts) else "events"
+        name = label_of(int(np.argmin(counts)), ids, "event") if len(counts) else "events"
         raise ValueError(f"{name} has no particle with transverse momentum; drop it")
     rows, offsets = rows[real], np.concatenate([[0], np.cumsum(counts)])
     points = np.ascontiguousarray(rows[:, 1:3])
@@ -48,10 +50,11 @@ def _rows(events: Any, coords: str, ids: Any) -> tuple[FloatArray, NDArray[np.in
     if type(events).__module__.split(".")[0] == "awkward":
         return _of_awkward(events, coords)
     if isinstance(events, (list, tuple)) and events and np.ndim(events[0]) == 2:
-        blocks = [to_float_array(one, _event(i, ids), keep_float32=True) for i, one in enumerate(events)]
+        blocks = [to_float_array(one, label_of(i, ids, "event"), keep_float32=True) for i, one in enumerate(events)]
         for i, block in enumerate(blocks):
             if block.ndim != 2 or block.shape[1] < width:
-                raise ValueError(f"{_event(i, ids)} must be particles (n, {_named(coords)}); found {block.shape}")
+                name = label_of(i, ids, "event")
+                raise ValueError(f"{name} must be particles (n, {_named(coords)}); found {block.shape}")
         return np.concatenate([block[:, :width] for block in blocks]), np.cumsum([0, *map(len, blocks)])
     array = to_array(events, "events")
     if array.ndim != 3 or array.shape[2] < width or 0 in array.shape:
@@ -95,7 +98,7 @@ def _in_hadronic(rows: FloatArray, offsets: NDArray[np.int64], ids: Any) -> Floa
     slow = (momentum > 0) & ~(energy > np.abs(pz))
     if slow.any():
         i = int(np.argmax(slow))
-        name, place = _owner(i, offsets, ids)
+        name, place = owner_of(i, offsets, ids, "event")
         raise ValueError(
             f"{name} has a particle with E = {energy[i]:g}, not above |pz| = {abs(pz[i]):g} (particle {place}); "
             "columns must be E, px, py, pz"
@@ -114,21 +117,6 @@ def _center(points: FloatArray, momentum: NDArray[np.float64], offsets: NDArray[
     points[:, 1] = turn - 2 * np.pi * np.round(turn / (2 * np.pi))
     for column in points.T:
         column -= np.repeat(np.add.reduceat(momentum * column, starts) / total, sizes).astype(points.dtype)
-
-
-def _check_finite(rows: FloatArray, offsets: NDArray[np.int64], ids: Any) -> None:
-    if odd := not_finite(rows):
-        name, place = _owner(odd[0], offsets, ids)
-        raise ValueError(f"{name} has {rows[odd]} at particle {place}, column {odd[1]}; drop the particle")
-
-
-def _owner(row: int, offsets: NDArray[np.int64], ids: Any) -> tuple[str, int]:
-    i, place = place_of(row, offsets)
-    return _event(i, ids), place
-
-
-def _event(i: int, ids: Any) -> str:
-    return label_of(i, ids).replace("distribution", "event", 1)
 
 
 def _named(coords: str) -> str:

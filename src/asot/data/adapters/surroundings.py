@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asot.data.reading import stretches
 from asot.validation import FloatArray, refuse_what_cannot_fit
 
 _BLOCK = 2**15
@@ -74,22 +75,15 @@ def labels_of_neighborhoods(flat: FlatGraphs, rounds: int) -> FloatArray:
 
 def _blocks(flat: FlatGraphs) -> Iterator[tuple[slice, Any]]:
     """Nodes of some graphs, and the symmetric matrix of the weights between them."""
-    n_graphs = len(flat.offsets) - 1
-    first = 0
-    while first < n_graphs:
-        last = max(first + 1, int(np.searchsorted(flat.offsets, flat.offsets[first] + _BLOCK, side="right")) - 1)
+    for first, last in stretches(flat.offsets, _BLOCK):
         listed = slice(int(flat.edge_offsets[first]), int(flat.edge_offsets[last]))
         owner = np.repeat(np.arange(first, last), np.diff(flat.edge_offsets[first : last + 1]))
         ends = flat.edges[:, listed]
         _check_ends(ends, flat.offsets, owner)
         weights = None if flat.weights is None else flat.weights[listed].astype(flat.start.dtype)
-        size = int(flat.offsets[last] - flat.offsets[first])
-        within = ends + (flat.offsets[owner] - flat.offsets[first])
-        yield (
-            slice(int(flat.offsets[first]), int(flat.offsets[last])),
-            _neighbors(within, weights, size, flat.start.dtype),
-        )
-        first = last
+        own = slice(int(flat.offsets[first]), int(flat.offsets[last]))
+        within = ends + (flat.offsets[owner] - own.start)
+        yield own, _neighbors(within, weights, own.stop - own.start, flat.start.dtype)
 
 
 def _check_ends(ends: NDArray[np.int64], offsets: NDArray[np.int64], owner: NDArray[np.int64]) -> None:
@@ -110,9 +104,7 @@ def _neighbors(ends: NDArray[np.int64], weights: NDArray[Any] | None, n: int, dt
         both = listed + listed.T
         both.data[:] = 1.0
         return both
-    order = np.lexsort((weights, ends[1], ends[0]))  # of parallel edges the heaviest counts
-    row, column, weight = ends[0][order], ends[1][order], weights[order]
-    last = np.ones(len(row), dtype=np.bool_)
-    last[:-1] = (row[1:] != row[:-1]) | (column[1:] != column[:-1])
-    single = sparse.csr_array((weight[last], (row[last], column[last])), shape=(n, n))
+    order = np.argsort(weights)[::-1]  # of parallel edges the heaviest counts
+    kept = order[np.unique((ends[0] * n + ends[1])[order], return_index=True)[1]]
+    single = sparse.csr_array((weights[kept], (ends[0][kept], ends[1][kept])), shape=(n, n))
     return single.maximum(single.T)

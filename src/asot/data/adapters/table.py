@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.data.flatten import Flat
-from asot.data.reading import factorized, listed, sorted_by
+from asot.data.reading import by_group, factorized, listed
 from asot.lazy import needed
 from asot.validation import FloatArray
 
@@ -28,13 +28,12 @@ def flatten_table(table: Any, by: str, points: str | Sequence[str], masses: str 
             raise ValueError(f"there is no column {name!r}; the columns are {listed(frame.columns)}")
     if len(frame) == 0:
         raise ValueError("the table is empty: it has no rows")
-    if any(_is_list(frame[name]) for name in names):
+    if any(str(frame[name].dtype).startswith(("List", "Array")) for name in names):
         return _flatten_nested(frame, by, names, masses)
     for name in (*names, *([] if masses is None else [masses])):
         _check_numbers(frame[name], name)
     unique, group = _labels(frame[by], by)
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=len(unique)))])
-    order = None if not np.any(group[1:] < group[:-1]) else sorted_by(group, len(unique))
+    offsets, order = by_group(group, len(unique))
     flat = _gathered([frame[name] for name in names], order)
     given = None if masses is None else _gathered([frame[masses]], order)[:, 0]
     return flat, offsets, given, unique
@@ -66,17 +65,9 @@ def _labels(column: Any, name: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
     return factorized(native if hasattr(native, "cat") and hasattr(native, "iloc") else column.to_numpy(), len(column))
 
 
-def _is_list(column: Any) -> bool:
-    import narwhals
-
-    return isinstance(column.dtype, (narwhals.List, narwhals.Array))
-
-
 def _check_numbers(column: Any, name: str) -> None:
-    import narwhals
-
-    if not (column.dtype.is_numeric() or column.dtype == narwhals.Boolean):
-        hint = "; for lists of arrays use from_list" if column.dtype == narwhals.Object else ""
+    if not (column.dtype.is_numeric() or str(column.dtype) == "Boolean"):
+        hint = "; for lists of arrays use from_list" if str(column.dtype) == "Object" else ""
         raise ValueError(f"column {name!r} holds {column.dtype}, not numbers{hint}")
     if column.null_count():
         row = int(np.argmax(column.is_null().to_numpy()))
@@ -85,36 +76,31 @@ def _check_numbers(column: Any, name: str) -> None:
 
 def _gathered(columns: list[Any], order: NDArray[np.int64] | None) -> FloatArray:
     """The columns side by side (n, d), rows in the given order."""
-    parts = (column.to_numpy() for column in columns)
-    first = next(parts)
     is_short = all(str(column.dtype) in ("Float32", "Float16") for column in columns)
-    flat = np.empty((len(first), len(columns)), dtype=np.float32 if is_short else np.float64)
-    flat[:, 0] = first if order is None else first[order]
-    for c, part in enumerate(parts, start=1):
+    flat = np.empty((len(columns[0]), len(columns)), dtype=np.float32 if is_short else np.float64)
+    for c, part in enumerate(column.to_numpy() for column in columns):
         flat[:, c] = part if order is None else part[order]
     return flat
 
 
-# ------------------------------------------------------------------------------------------------------- nested tables
-
-
 def _flatten_nested(frame: Any, by: str, names: list[str], masses: str | None) -> Flat:
     """One row per distribution: the lists in a column are its points, or one coordinate of them."""
-    ids = frame[by].to_numpy()
-    offsets, flat = _lists(frame[names[0]], names[0])
-    coordinates = [flat]
-    for name in names[1:]:
-        others, part = _lists(frame[name], name)
-        _check_lengths(offsets, others, names[0], name)
-        coordinates.append(part)
+    every = [*names, *([] if masses is None else [masses])]
+    read = [_lists(frame[name], name) for name in every]
+    offsets, coordinates = read[0][0], [part for _, part in read[: len(names)]]
+    for name, (others, _) in zip(every, read, strict=True):
+        if not np.array_equal(offsets, others):
+            sizes, of_others = np.diff(offsets), np.diff(others)
+            row = int(np.argmax(sizes != of_others))
+            raise ValueError(
+                f"row {row} has {sizes[row]} entries in column {names[0]!r} and {of_others[row]} in {name!r}; both "
+                "must have the same number"
+            )
     if any(part.ndim > 1 for part in coordinates) and len(names) > 1:
         raise ValueError(f"column {names[0]!r} holds whole points; pass no other column")
     points = coordinates[0] if coordinates[0].ndim == 2 else np.column_stack(coordinates)
-    given = None
-    if masses is not None:
-        others, given = _lists(frame[masses], masses)
-        _check_lengths(offsets, others, names[0], masses)
-    return np.array(points, dtype=np.float32 if points.dtype == np.float32 else np.float64), offsets, given, ids
+    points = np.array(points, dtype=np.float32 if points.dtype == np.float32 else np.float64)
+    return points, offsets, None if masses is None else read[-1][1], frame[by].to_numpy()
 
 
 def _lists(column: Any, name: str) -> tuple[NDArray[np.int64], NDArray[Any]]:
@@ -139,12 +125,3 @@ def _lists(column: Any, name: str) -> tuple[NDArray[np.int64], NDArray[Any]]:
     if numbers.dtype.kind not in "fiub":
         raise ValueError(f"column {name!r} holds lists of {values.type}, not of numbers")
     return np.concatenate([[0], np.cumsum(sizes)]), numbers if width is None else numbers.reshape(-1, width)
-
-
-def _check_lengths(mine: NDArray[np.int64], others: NDArray[np.int64], first: str, second: str) -> None:
-    if not np.array_equal(mine, others):
-        row = int(np.argmax(np.diff(mine) != np.diff(others)))
-        raise ValueError(
-            f"row {row} has {int(np.diff(mine)[row])} entries in column {first!r} and {int(np.diff(others)[row])} in "
-            f"{second!r}; both must have the same number"
-        )

@@ -25,7 +25,8 @@ def flatten_texts(
 ) -> Flat:
     """Vectors (V, d) of the words that occur, the index of every word of every document among them, and the rest."""
     as_choice(unknown, "unknown", ("warn", "drop", "raise"))
-    if words is not None and not hasattr(documents, "tocsr") and not _is_array(vectors):
+    have_words = isinstance(vectors, Mapping) or hasattr(vectors, "key_to_index") or hasattr(vectors, "reindex")
+    if words is not None and not hasattr(documents, "tocsr") and have_words:
         raise ValueError("words names the columns of a matrix, or the rows of an array of vectors; here is neither")
     if hasattr(documents, "tocsr"):
         counts, names = _counts_of_matrix(documents, words, vectors)
@@ -41,7 +42,7 @@ def flatten_texts(
     if empty.any():
         i = int(np.argmax(empty))
         what = "has no words" if full[i] == 0 else "has no word with a vector"
-        name = label_of(i, ids).replace("distribution", "document")
+        name = label_of(i, ids, "document")
         raise ValueError(f"{name} {what} ({int(empty.sum()):,} of {len(empty):,} documents have none); drop it")
     if idf:
         frequency = np.bincount(counts.indices, minlength=counts.shape[1])
@@ -56,11 +57,6 @@ def flatten_texts(
     return support, counts.indices, counts.indptr, counts.data, ids
 
 
-def _is_array(vectors: Any) -> bool:
-    """Whether the words of vectors are not among them."""
-    return not (isinstance(vectors, Mapping) or hasattr(vectors, "key_to_index") or hasattr(vectors, "reindex"))
-
-
 def _counts_of_tokens(documents: Any, ids: Any) -> tuple[Any, list[str]]:
     """Counts (N, V), sparse, over the words that occur, in order of appearance."""
     if isinstance(documents, str) or not can_be_walked(documents):
@@ -70,7 +66,7 @@ def _counts_of_tokens(documents: Any, ids: Any) -> tuple[Any, list[str]]:
         raise ValueError("documents is empty: a collection needs at least one")
     for i, entry in enumerate(tokens):
         if isinstance(entry, str) or not hasattr(entry, "__len__"):
-            name = label_of(i, ids).replace("distribution", "document")
+            name = label_of(i, ids, "document")
             raise ValueError(
                 f"{name} is a {type(entry).__name__}, not a list of tokens; split it, such as text.split()"
             )

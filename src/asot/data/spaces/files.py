@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import math
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.data.spaces.cajal import read_cajal
 from asot.data.spaces.swc import read_swc
+from asot.data.tabular import is_number
 from asot.validation import as_choice, as_positive_int
 
 
@@ -43,14 +45,12 @@ def load_spaces(
     {'cell': array([[0., 2.],
            [2., 0.]])}
     """
-    n, along_tree = (
-        as_positive_int(n_points, "n_points"),
-        as_choice(distances, "distances", ("euclidean", "path")) == "path",
-    )
+    n = as_positive_int(n_points, "n_points")
+    along_tree = as_choice(distances, "distances", ("euclidean", "path")) == "path"
     if isinstance(path, (str, os.PathLike)):
         given = Path(path)
         if given.suffix == ".csv":
-            return read_cajal(given)
+            return _read_cajal(given)
         files = sorted(given.glob("*.swc")) if given.is_dir() else [given]
         if not files:
             raise ValueError(f"the folder {given} has no .swc files")
@@ -63,4 +63,31 @@ def load_spaces(
         if file.stem in found:
             raise ValueError(f"two files are named {file.stem}; names must differ")
         found[file.stem] = read_swc(file, n, along_tree)
+    return found
+
+
+def _read_cajal(path: str | os.PathLike[str]) -> dict[str, NDArray[np.float64]]:
+    """Matrices by the names of the cells: a line has a name, and then the condensed matrix."""
+    from scipy.spatial.distance import squareform
+
+    found: dict[str, NDArray[np.float64]] = {}
+    with Path(path).open(newline="", encoding="utf-8") as lines:
+        for number, line in enumerate(csv.reader(lines), start=1):
+            if not line or (number == 1 and not is_number(line[-1])):
+                continue  # the header, which begins with cell_id
+            name, entries = line[0], line[1:]
+            try:
+                condensed = np.array(entries, dtype=np.float64)
+            except ValueError as error:
+                raise ValueError(f"{path}, line {number}: an entry of {name!r} is not a number ({error})") from None
+            n = (1 + math.isqrt(1 + 8 * len(condensed))) // 2
+            if len(condensed) == 0 or n * (n - 1) // 2 != len(condensed):
+                raise ValueError(
+                    f"{path}, line {number}: {name!r} has {len(condensed)} distances; n points have n (n - 1) / 2"
+                )
+            if name in found:
+                raise ValueError(f"{path}, line {number}: there is already a cell {name!r}; names must differ")
+            found[name] = np.asarray(squareform(condensed))
+    if not found:
+        raise ValueError(f"{path} has no cells; each line must be a name and the distances of its points")
     return found

@@ -23,7 +23,14 @@ def shortest_paths(graph: Any, name: str) -> Float:
     from scipy import sparse
     from scipy.sparse.csgraph import shortest_path
 
-    source, target, length, n = _edges_of_networkx(graph) if _is_networkx(graph) else _edges_of_pyg(graph)
+    if _is_networkx(graph):
+        place = {node: i for i, node in enumerate(graph.nodes)}
+        edges = [(place[u], place[v], 1.0 if weight is None else weight) for u, v, weight in graph.edges(data="weight")]
+        source, target = np.array([edge[:2] for edge in edges], dtype=np.int64).reshape(-1, 2).T
+        length, n = np.array([edge[2] for edge in edges], dtype=np.float64), len(place)
+    else:
+        source, target = np.asarray(graph.edge_index, dtype=np.int64).reshape(2, -1)
+        length, n = np.ones(len(source)), int(graph.num_nodes)
     if n == 0:
         raise ValueError(f"{name}: the graph has no nodes; leave it out")
     if not (np.isfinite(length).all() and (length >= 0).all()):
@@ -33,26 +40,12 @@ def shortest_paths(graph: Any, name: str) -> Float:
             "must be a finite number ≥ 0"
         )
     low, high = np.minimum(source, target), np.maximum(source, target)
-    order = np.lexsort((length, high, low))
-    low, high, length = low[order], high[order], length[order]
-    kept = np.ones(len(order), dtype=bool)
-    kept[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
-    kept &= low != high
+    order = np.argsort(length, kind="stable")
+    kept = order[np.unique((low * n + high)[order], return_index=True)[1]]
+    kept = kept[low[kept] != high[kept]]
     adjacency = sparse.coo_array((length[kept], (low[kept], high[kept])), shape=(n, n)).tocsr()
     distances = np.asarray(shortest_path(adjacency, method="D", directed=False))
     if not np.isfinite(distances).all():
         a, b = np.argwhere(~np.isfinite(distances))[0]
         raise ValueError(f"{name}: no path leads from node {a} to node {b}; take the largest connected component")
     return np.minimum(distances, distances.T)
-
-
-def _edges_of_networkx(graph: Any) -> tuple[Any, Any, Float, int]:
-    place = {node: i for i, node in enumerate(graph.nodes)}
-    found = [(place[u], place[v], 1.0 if w is None else w) for u, v, w in graph.edges(data="weight")]
-    source, target = np.array([(u, v) for u, v, _ in found], dtype=np.int64).reshape(-1, 2).T
-    return source, target, np.array([w for _, _, w in found], dtype=np.float64), len(place)
-
-
-def _edges_of_pyg(graph: Any) -> tuple[Any, Any, Float, int]:
-    source, target = np.asarray(graph.edge_index, dtype=np.int64).reshape(2, -1)
-    return source, target, np.ones(len(source)), int(graph.num_nodes)

@@ -8,11 +8,14 @@ have n equal masses, n bins lose nothing (docs/method.md §18).
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
-from asot._typing import Float
-from asot.data.spaces.reading import Spaces
+import numpy as np
+
+from asot._typing import Float, Indices
+from asot.data.flatten import Flat
+from asot.data.spaces.reading import Spaces, as_gromov_order, read_spaces
+from asot.validation import as_positive_int, refuse_what_cannot_fit
 
 MOST_BINS = 128
 """Bins for spaces of different sizes or masses, unless told otherwise."""
@@ -33,37 +36,36 @@ def binned(values: Float, masses: Float, bins: int) -> Float:
         return ordered
     ends = np.cumsum(np.take_along_axis(weights, order, axis=1), axis=1)
     ends[:, -1] = 1.0
-    integral = np.concatenate(
-        [np.zeros((len(values), 1)), np.cumsum(ordered * np.diff(ends, axis=1, prepend=0.0), axis=1)], 1
-    )
-    knots = np.concatenate([np.zeros((len(values), 1)), ends], axis=1)
-    edges = np.linspace(0.0, 1.0, bins + 1)
-    return (
-        np.diff(np.stack([np.interp(edges, k, area) for k, area in zip(knots, integral, strict=True)]), axis=1) * bins
-    )
+    zeros, edges = np.zeros((len(values), 1)), np.linspace(0.0, 1.0, bins + 1)
+    knots = np.concatenate([zeros, ends], axis=1)
+    areas = np.concatenate([zeros, np.cumsum(ordered * np.diff(knots, axis=1), axis=1)], axis=1)
+    found = [np.interp(edges, own, area) for own, area in zip(knots, areas, strict=True)]
+    return np.diff(np.stack(found), axis=1) * bins
 
 
 def row_quantiles(spaces: Spaces, bins: int) -> Float:
     """(points, bins): sorted distances of every point to its own space, averaged over bins of mass."""
-    return np.concatenate([binned(spaces.matrix(i), spaces.masses(i), bins) for i in range(len(spaces))])
+    return np.concatenate([binned(matrix, own, bins) for matrix, own in spaces])
+
+
+def flatten_spaces(X: Any, p: Any, masses: Any, bins: Any) -> Flat:
+    """What `Distributions.from_spaces` holds: clouds whose W_p under the L^p distance is the third lower bound."""
+    order, spaces = as_gromov_order(p), read_spaces(X, masses)
+    width = default_bins(spaces) if bins is None else as_positive_int(bins, "bins")
+    refuse_what_cannot_fit(16 * int(spaces.start[-1]) * width, f"{width:,} bins of every point", "use fewer bins=")
+    scale = np.ldexp(0.5 * width ** (-1.0 / order), spaces.exponent)
+    return row_quantiles(spaces, width) * scale, spaces.start, spaces.mass, spaces.ids
 
 
 def space_quantiles(spaces: Spaces, bins: int) -> Float:
     """(N, bins): all distances of a space; the L^p distance of two rows is twice the second lower bound, or less."""
-    rows = []
-    for i in range(len(spaces)):
-        own = spaces.masses(i)
-        rows.append(binned(spaces.matrix(i).reshape(1, -1), np.outer(own, own).reshape(1, -1), bins)[0])
-    return np.stack(rows)
+    every = ((matrix.reshape(1, -1), np.outer(own, own).reshape(1, -1)) for matrix, own in spaces)
+    return np.concatenate([binned(distances, masses, bins) for distances, masses in every])
 
 
 def eccentricities(spaces: Spaces, p: float, bins: int) -> Float:
     """(N, bins): quantiles of (Σ d^p μ)^(1/p) over the points; the same for the first lower bound."""
-    rows = []
-    for i in range(len(spaces)):
-        own = spaces.masses(i)
-        rows.append(binned(((spaces.matrix(i) ** p) @ own)[None] ** (1.0 / p), own, bins)[0])
-    return np.stack(rows)
+    return np.concatenate([binned(((matrix**p) @ own)[None] ** (1.0 / p), own, bins) for matrix, own in spaces])
 
 
 def rounding(spaces: Spaces, bins: int) -> tuple[float, float]:
@@ -74,6 +76,6 @@ def rounding(spaces: Spaces, bins: int) -> tuple[float, float]:
     return unit * (n + 8), unit * (n * n + 8)
 
 
-def lifted(vectors: Float, rows: NDArray[np.int64], columns: NDArray[np.int64], p: float) -> Float:
+def lifted(vectors: Float, rows: Indices, columns: Indices, p: float) -> Float:
     """Mean of |u - v|^p over the bins, for listed pairs of vectors (N, bins)."""
     return np.asarray((np.abs(vectors[rows] - vectors[columns]) ** p).mean(axis=1))

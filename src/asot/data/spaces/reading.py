@@ -7,7 +7,7 @@ becomes one flat record, like `Distributions`.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +36,10 @@ class Spaces:
 
     def __len__(self) -> int:
         return len(self.start) - 1
+
+    def __iter__(self) -> Iterator[tuple[Float, Float]]:
+        """Distances (n_i, n_i) and masses (n_i,) of each."""
+        return ((self.matrix(i), self.masses(i)) for i in range(len(self)))
 
     @property
     def sizes(self) -> NDArray[np.int64]:
@@ -144,10 +148,7 @@ def _assembled(
 def _as_masses(masses: Any, sizes: NDArray[np.int64], name: str) -> Float | None:
     if masses is None:
         return None
-    if len(masses) != len(sizes):
-        raise ValueError(
-            f"masses must hold one vector for each of the {len(sizes)} spaces of {name}; found {len(masses)}"
-        )
+    _check_count(masses, "masses must hold one vector", sizes, name)
     parts = []
     for i, (given, n) in enumerate(zip(masses, sizes, strict=True)):
         own = np.asarray(to_float_array(given, f"masses[{i}]"), dtype=np.float64)
@@ -161,13 +162,15 @@ def _as_masses(masses: Any, sizes: NDArray[np.int64], name: str) -> Float | None
     return np.concatenate(parts)
 
 
+def _check_count(given: Any, what: str, sizes: NDArray[np.int64], name: str) -> None:
+    if len(given) != len(sizes):
+        raise ValueError(f"{what} for each of the {len(sizes)} spaces of {name}; found {len(given)}")
+
+
 def _as_features(features: Any, sizes: NDArray[np.int64], name: str) -> Float | None:
     if features is None:
         return None
-    if len(features) != len(sizes):
-        raise ValueError(
-            f"features must hold one array for each of the {len(sizes)} spaces of {name}; found {len(features)}"
-        )
+    _check_count(features, "features must hold one array", sizes, name)
     parts = [np.asarray(to_float_array(each, f"features[{i}]"), dtype=np.float64) for i, each in enumerate(features)]
     parts = [part[:, None] if part.ndim == 1 else part for part in parts]
     for i, (part, n) in enumerate(zip(parts, sizes, strict=True)):
@@ -188,20 +191,18 @@ def joined_spaces(first: Spaces, second: Spaces) -> Spaces:
     parts = [(each, each.exponent - exponent) for each in (first, second)]
     mass = None
     if first.mass is not None or second.mass is not None:
-        mass = np.concatenate([np.concatenate([each.masses(i) for i in range(len(each))]) for each in (first, second)])
-    if (first.features is None) != (second.features is None):
+        mass = np.concatenate([own for each in (first, second) for _, own in each])
+    held = [np.ldexp(each.features, shift) for each, shift in parts if each.features is not None]
+    if len(held) == 1:
         raise ValueError("features must be given for both collections, or for neither")
-    widths = [each.features.shape[1] for each in (first, second) if each.features is not None]
+    widths = [part.shape[1] for part in held]
     if len(set(widths)) > 1:
         raise ValueError(f"features of X have {widths[0]} columns and those of Y {widths[1]}; they must have as many")
-    features = None
-    if first.features is not None and second.features is not None:
-        features = np.concatenate([np.ldexp(each.features, shift) for each, shift in parts])  # type: ignore[arg-type]
     return Spaces(
         np.concatenate([first.start, second.start[1:] + first.start[-1]]),
         np.concatenate([np.ldexp(each.distance, shift) for each, shift in parts]),
         mass,
-        features,
+        np.concatenate(held) if held else None,
         exponent,
         np.arange(len(first) + len(second)),
     )

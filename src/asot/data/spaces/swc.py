@@ -11,9 +11,8 @@ import os
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from asot._typing import Float
+from asot._typing import Float, Indices
 from asot.data.squares import in_range
 from asot.validation import refuse_what_cannot_fit
 
@@ -42,7 +41,7 @@ def read_swc(path: str | os.PathLike[str], n_points: int, along_tree: bool) -> F
 
 
 def _along_tree(
-    path: object, parents: NDArray[np.int64], child: NDArray[np.int64], lengths: Float, segment: NDArray[np.int64],
+    path: object, parents: Indices, child: Indices, lengths: Float, segment: Indices,
     before: Float,
 ) -> Float:  # fmt: skip
     """Lengths of paths between points: from the ends of their segments, except for two points of one segment."""
@@ -66,7 +65,7 @@ def _along_tree(
     return np.where(same, np.abs(before[:, None] - before[None, :]), found)
 
 
-def _check_tree(path: object, parents: NDArray[np.int64]) -> None:
+def _check_tree(path: object, parents: Indices) -> None:
     """Parents (n,) lead to a root from everywhere."""
     above = parents
     for _ in range(len(parents).bit_length()):  # twice as far up each time
@@ -75,7 +74,7 @@ def _check_tree(path: object, parents: NDArray[np.int64]) -> None:
         raise ValueError(f"{path}: the parents of line {int((above >= 0).argmax()) + 1} of the nodes lead in a circle")
 
 
-def _nodes(path: str | os.PathLike[str]) -> tuple[Float, NDArray[np.int64]]:
+def _nodes(path: str | os.PathLike[str]) -> tuple[Float, Indices]:
     """Places (nodes, 3), and the index of each node's parent, or -1."""
     lines = Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
     rows = [line.split() for line in lines if line.strip() and not line.lstrip().startswith("#")]
