@@ -35,7 +35,7 @@ from asot.request import Distance, as_order
 from asot.results.distances import Distances, Later
 from asot.run import devices
 from asot.run.engine import joblib_is_idle
-from asot.run.pairs import AllPairs, CrossPairs
+from asot.run.pairs import AllPairs, CrossPairs, PairSet
 from asot.run.protocols import Solver, empty_solution
 from asot.validation import as_bytes, as_n_jobs
 
@@ -203,16 +203,16 @@ def _fields(
     seconds: float, on_pairs: float,
 ) -> Info:  # fmt: skip
     """The fields of a result other than its values."""
-    pairs = _pairs(D, E)
-    counted = {"n_pairs": len(pairs), "n_not_converged": 0, "seconds": seconds, "seconds_on_pairs": on_pairs}
-    return {
-        "status": status,
-        "n_iter": steps,
-        "pair_set": pairs,
-        "info": {**info, **counted},
-        "names": (D.given_ids, D.given_ids if E is None else E.given_ids),
-        "offsets": D.offsets,
-    }
+    own = {"names": (D.given_ids, D.given_ids if E is None else E.given_ids), "offsets": D.offsets}
+    return {**counted(_pairs(D, E), steps, status, info, seconds, on_pairs), **own}
+
+
+def counted(
+    pairs: PairSet, steps: NDArray[np.int32], status: NDArray[np.int8], info: Info, seconds: float, on_pairs: float
+) -> Info:
+    """The fields that say how all pairs were solved."""
+    counts = {"n_pairs": len(pairs), "n_not_converged": 0, "seconds": seconds, "seconds_on_pairs": on_pairs}
+    return {"status": status, "n_iter": steps, "pair_set": pairs, "info": {**info, **counts}}
 
 
 def _pairs(D: Distributions, E: Distributions | None) -> AllPairs | CrossPairs:

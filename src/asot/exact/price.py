@@ -115,7 +115,7 @@ def sparse_rows_seconds(sources: float, sinks: float) -> float:
 
 
 def graph_seconds(k: int) -> float:
-    """The same on the graph of a cost between k points (`asot.exact.graph_flow`)."""
+    """The same on the graph of a cost between k points (`asot.exact.graph_metric`)."""
     return 3e-8 * k**1.6
 
 

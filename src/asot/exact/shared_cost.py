@@ -26,7 +26,7 @@ from asot.exact.workspace import LANES, MASS_BITS
 from asot.native import Double, Doubles, Int, Ints, Record, ShortInts, Tile, entry, tile_of
 from asot.results.plans import Transport
 from asot.run.executors import alone
-from asot.run.protocols import IN_FLOAT64, Solution, Status
+from asot.run.protocols import IN_FLOAT64, Solution, Status, TilePlans, all_ended
 
 OFFSET_WEIGHT = 0.85
 """Share of a node's mean cost that the greedy start subtracts; measured best between 0.7 and 1."""
@@ -120,14 +120,6 @@ _solve_trees = entry("shared_cost_trees", Histograms, SharedCost, Tile, TreesOut
 _solve_plans = entry("shared_cost_plans", Histograms, SharedCost, Tile, PlansOut)
 
 
-def cost_record(c: QuantizedCost) -> SharedCost:
-    k, l = c.unit.shape
-    return SharedCost(
-        k=k, l=l, integer=c.integer, unit=c.unit, row_offset=c.row_offset, column_offset=c.column_offset,
-        index_bits=c.index_bits,
-    )  # fmt: skip
-
-
 class ExactSharedCost(PricedSolver):
     """Prepared once from histograms and their cost; then solves tiles of pairs.
 
@@ -147,7 +139,11 @@ class ExactSharedCost(PricedSolver):
         self._cancel = cancel
         self._A = quantize_masses(A)
         self._B = self._A if B is None else quantize_masses(B)
-        self._record = cost_record(self._cost)
+        k, l = cost.shape
+        self._record = SharedCost(
+            k=k, l=l, integer=self._cost.integer, unit=self._cost.unit, row_offset=self._cost.row_offset,
+            column_offset=self._cost.column_offset, index_bits=self._cost.index_bits,
+        )  # fmt: skip
         self._histograms = Histograms(A=self._A, B=self._B, cancel=int(cancel))
         self._nodes = self.count_nodes(cost, cancel)
         self._exponent, self._seconds = self._cost.exponent, shared_cost_seconds(self._nodes)
@@ -170,8 +166,7 @@ class ExactSharedCost(PricedSolver):
     def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
         tile, values, pivots = tile_of(rows, columns, stop)
         _solve_tile(self._histograms, self._record, tile)
-        status = np.full(len(rows), Status.OPTIMAL, dtype=np.int8)
-        return Solution(np.ldexp(values, self._exponent - MASS_BITS), status, pivots)
+        return all_ended(Status.OPTIMAL, np.ldexp(values, self._exponent - MASS_BITS), pivots)
 
     def solve_trees(self, rows: Indices, columns: Indices, stop: Indices) -> Trees:
         """Like `solve`, with the optimal flows and potentials of every pair. Only where common mass is canceled."""
@@ -191,7 +186,7 @@ class ExactSharedCost(PricedSolver):
         values = np.ldexp(values, c.exponent - MASS_BITS)
         return Trees(values, pivots, start, source, sink, mass, potential)
 
-    def solve_plans(self, rows: Indices, columns: Indices, stop: Indices) -> FlatPlans:
+    def solve_plans(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
         """Like `solve`, with plans and potentials. All masses are shipped, so it is slower."""
         c, n = self._cost, len(rows)
         k, l = c.unit.shape
@@ -203,10 +198,11 @@ class ExactSharedCost(PricedSolver):
         _solve_plans(self._histograms, self._record, tile, out)
         values = np.ldexp(values, c.exponent - MASS_BITS)
         entry = np.nonzero(mass)
-        return FlatPlans(
-            values, pivots, entry[0], source[entry], sink[entry], np.ldexp(mass[entry].astype(np.float64), -MASS_BITS),
+        plans = TilePlans(
+            entry[0], source[entry], sink[entry], np.ldexp(mass[entry].astype(np.float64), -MASS_BITS),
             np.ldexp(f, c.exponent), np.ldexp(g, c.exponent),
         )  # fmt: skip
+        return all_ended(Status.OPTIMAL, values, pivots, plans=plans)
 
     def bytes_per_tree(self) -> int:
         """Memory that `solve_trees` takes for each pair of its tile."""
@@ -251,19 +247,6 @@ class Trees(NamedTuple):
         )  # fmt: skip
 
 
-class FlatPlans(NamedTuple):
-    """Plans of the P pairs of a tile as one list of (pair, source, sink, mass), and potentials."""
-
-    values: NDArray[np.float64]  # (P,)
-    pivots: NDArray[np.int32]  # (P,)
-    pair: NDArray[np.int64]  # (entries,) ascending
-    source: NDArray[np.int64]  # (entries,)
-    sink: NDArray[np.int64]  # (entries,)
-    mass: NDArray[np.float64]  # (entries,)
-    f: NDArray[np.float64]  # (P, k)
-    g: NDArray[np.float64]  # (P, l)
-
-
 def solve_one(a: NDArray[np.float64], b: NDArray[np.float64], cost: NDArray[np.float64]) -> Transport:
     """Value, plan and potentials of one pair of histograms (k,) and (l,) of total 1, any cost ≥ 0."""
     from scipy import sparse
@@ -271,5 +254,6 @@ def solve_one(a: NDArray[np.float64], b: NDArray[np.float64], cost: NDArray[np.f
     one = np.zeros(1, dtype=np.int64)
     solver = ExactSharedCost(a[None], b[None], cost, cancel=False)
     found = alone(lambda stop: solver.solve_plans(one, one, stop), solver.expected_seconds(1))
-    plan = sparse.csr_array((found.mass, (found.source, found.sink)), shape=cost.shape)
-    return Transport(float(found.values[0]), plan, (found.f[0], found.g[0]))
+    assert found.plans is not None
+    _, source, sink, mass, f, g = found.plans
+    return Transport(float(found.values[0]), sparse.csr_array((mass, (source, sink)), shape=cost.shape), (f[0], g[0]))

@@ -19,7 +19,7 @@ from asot.results.distances import Distances
 from asot.results.plans import Plans
 from asot.results.sinks import Condensed
 from asot.run.pairs import PairSet
-from asot.run.protocols import DeviceSolution, Solution, Status, Tile, TilePlans, all_ended
+from asot.run.protocols import DeviceSolution, Solution, Tile, TilePlans
 from asot.validation import refuse_what_cannot_fit
 
 
@@ -69,9 +69,7 @@ class ExactWithPlans(ExactSharedCost):
         return max(1, min(super().pairs_per_tile(memory), memory // (64 * sum(self._cost.unit.shape))))
 
     def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
-        found = self.solve_plans(rows, columns, stop)
-        plans = TilePlans(found.pair, found.source, found.sink, found.mass, found.f, found.g)
-        return all_ended(Status.OPTIMAL, found.values, found.pivots, plans=plans)
+        return self.solve_plans(rows, columns, stop)
 
 
 class ExactCudaWithPlans(ExactCuda):
