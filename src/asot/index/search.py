@@ -31,7 +31,6 @@ from asot.search.kernels import (
     projected_bounds,
     query_bounds,
 )
-from asot.search.relaxed_kernels import keep_possible
 
 _FIRST_CHUNK, _LARGEST_CHUNK = 64, 4096
 _CHUNK_POINTS = 2**17
@@ -311,9 +310,9 @@ class Queries:
         columns, values = np.arange(len(slots)), np.full(len(slots), np.inf)
         if problem.relaxed is not None:
             rows = np.zeros(len(slots), dtype=np.int64)
-            relaxed, scaled = problem.relaxed, problem.relaxed.scaled(np.array([limit / times]))
+            scaled = problem.relaxed.scaled(np.array([limit / times]))
             search = SearchLimits(column_start=1, limits=scaled, settled=_ALWAYS, stop=stop)
-            columns = columns[keep_possible(relaxed.histograms, relaxed.cost, rows, columns, search)]
+            columns = columns[problem.relaxed.kept(rows, columns, search)]
         if len(columns):
             rows = np.zeros(len(columns), dtype=np.int64)
             values[columns] = problem.solver.solve(rows, columns, stop).values

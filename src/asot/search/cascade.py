@@ -71,10 +71,6 @@ class Cascade:
         )  # fmt: skip
 
     def nearest_by_bound(self, count: int, n_jobs: int, rows: tuple[int, int] | None = None) -> tuple[Indices, Float]:
-        """The ``count`` columns with the smallest bounds of every row (n_rows, count), ascending, and their bounds.
-
-        ``rows`` (start, stop): only of these (stop - start, count).
-        """
         low, high = (0, self.n_rows) if rows is None else rows
         columns = np.full((high - low, count), -1)
         bounds = np.full((high - low, count), np.inf)

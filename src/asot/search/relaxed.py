@@ -14,6 +14,7 @@ relaxed bound leaves a quarter of the pairs to solve, and the reduced one a fift
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,18 +26,11 @@ from asot.exact.points import quantize_sparse
 from asot.exact.unmatched import Unmatched
 from asot.ground.costs import GroundCost
 from asot.ground.metrics import CITYBLOCK, EUCLIDEAN, JENSENSHANNON, Ground
+from asot.native import Bytes, Double, Doubles, Floats, Int, Ints, Record, entry
 from asot.run.executors import Stop, in_threads, local_executor
 from asot.run.pairs import tiles
 from asot.search.cascade import Cascade
 from asot.search.kernels import NearestLists, SearchLimits
-from asot.search.relaxed_kernels import (
-    Histograms,
-    RelaxedCost,
-    keep_possible,
-    keep_smallest,
-    relaxed_bounds,
-    still_possible,
-)
 from asot.search.sweep import NANO, Left, Shape
 
 SAMPLED_BLOCKS = 8
@@ -46,6 +40,73 @@ _ROWS = 64  # of a block
 _ROW_POINTS = 1024
 _COLUMNS = 4096
 _COLUMN_POINTS = 8192  # with which a block has at most 32 MiB of costs, unless single distributions are larger
+
+# ------------------------------------------------------------------------------------------------ what kernels take
+
+
+class Histograms(NamedTuple):
+    """The collection: who has which distinct point, and with what mass."""
+
+    offsets: Indices  # (N + 1,)
+    names: Indices  # (nnz,) of points, ascending within a distribution
+    masses: NDArray[np.int64]  # (nnz,) total 2^60 within a distribution
+    points: Float  # (V, d) in the units of the ground metric
+    short: NDArray[np.float32]  # (V, d) the same around their center, for the Euclidean metric; else (0, d)
+    squares: NDArray[np.float32]  # (V,) squared lengths of those, less what rounding can add to a squared distance
+    table: Float  # (V, V) of distances, for costs without a kernel; else (0, 0)
+    prices: NDArray[np.float32]  # (V,) what a unit of mass costs that stays unmatched, to the power; else inf
+
+    def record(self) -> RelaxedPoints:
+        """The same as kernels see it."""
+        return RelaxedPoints(
+            n_points=len(self.points), d=self.points.shape[1], offsets=self.offsets, names=self.names,
+            masses=self.masses, points=self.points, prices=self.prices,
+            near_center=self.short if len(self.short) else None, squares=self.squares if len(self.short) else None,
+            table=self.table if len(self.table) else None,
+        )  # fmt: skip
+
+
+class RelaxedPoints(Record):
+    """`Histograms` (``native/search/relaxed_costs.hpp``)."""
+
+    _fields_ = [  # noqa: RUF012
+        ("n_points", Int), ("d", Int), ("offsets", Ints), ("names", Ints), ("masses", Ints), ("points", Doubles),
+        ("near_center", Floats), ("squares", Floats), ("table", Doubles), ("prices", Floats),
+    ]  # fmt: skip
+
+
+class RelaxedCost(Record):
+    """What shipping a unit of mass costs: a power of the ground distance (``native/search/relaxed_costs.hpp``)."""
+
+    _fields_ = [  # noqa: RUF012
+        ("code", Int),  # `Ground.code`
+        ("order", Double),
+        ("transform", Int),  # as in `asot.ground.costs`
+        ("power", Double),
+        ("error", Double),  # by which a computed distance may be off in absolute terms
+        ("cancels", Int),  # whether common mass may be left out: the cost is a metric
+    ]
+
+
+class RelaxedRange(Record):
+    """Some rows and some columns."""
+
+    _fields_ = [("low", Int), ("high", Int), ("first", Int), ("last", Int)]  # noqa: RUF012
+
+
+class SinglePairs(Record):
+    """Some pairs, and where it is marked which of them are left."""
+
+    _fields_ = [("n", Int), ("rows", Ints), ("columns", Ints), ("possible", Bytes)]  # noqa: RUF012
+
+
+_bounds = entry("relaxed_bounds", RelaxedPoints, RelaxedCost, RelaxedRange, Doubles, Ints)
+_keep = entry("keep_smallest", RelaxedRange, Doubles, Int, NearestLists)
+_possible = entry("relaxed_possible", RelaxedPoints, RelaxedCost, RelaxedRange, SearchLimits, Doubles, Bytes, Ints)
+_singles = entry("relaxed_singles", RelaxedPoints, RelaxedCost, SinglePairs, SearchLimits)
+
+
+# ------------------------------------------------------------------------------------------------ bounds
 
 
 @dataclass(frozen=True)
@@ -71,33 +132,25 @@ class Relaxed:
         return np.asarray((limits / self.scale) ** self.cost.power / self.mass * rounded_up)
 
     def nearest_by_bound(self, count: int, n_jobs: int, rows: tuple[int, int] | None = None) -> tuple[Indices, Float]:
-        """The ``count`` columns with the smallest relaxed bounds of every row (n_rows, count), ascending, with bounds.
-
-        ``rows`` (start, stop): only of these (stop - start, count).
-        """
         top, end = (0, self.n_rows) if rows is None else rows
         columns = np.full((end - top, count), -1)
         smallest = np.full((end - top, count), np.inf)
         lists = NearestLists(top=top, count=count, columns=columns, bounds=smallest)
-        blocks = self._row_blocks(top, end)
+        points, start = self.histograms.record(), self.column_start
 
         def piece(block: tuple[int, int], stop: Stop) -> None:
             for first, last in self.column_blocks:
-                named = self.column_start + first, self.column_start + last
-                bounds = relaxed_bounds(self.histograms, self.cost, block, named, stop)
+                bounds = np.empty((block[1] - block[0], last - first))
+                _bounds(points, self.cost, _range(*block, start + first, start + last), bounds, stop)
                 if stop[0] != 0:
                     return
-                keep_smallest(bounds, block, (first, last), self.within, lists)
+                _keep(_range(*block, first, last), bounds, self.within, lists)
 
-        in_threads(piece, blocks, n_jobs)
+        in_threads(piece, self._row_blocks(top, end), n_jobs)
         return columns, self.scale * (smallest * self.mass) ** (1.0 / self.cost.power)
 
     def pairs_within(self, start: int, stop: int, limits: Float, settled: Indices, n_jobs: int) -> Left:
-        """Pairs of the rows start..stop-1 whose distance may be within the limit of one of its ends.
-
-        ``limits`` and ``settled`` (n_rows,) as in `Cascade.pairs_within`.
-        """
-        scaled = self.scaled(limits)
+        points, scaled = self.histograms.record(), self.scaled(limits)
         work = [
             (*b, *c)
             for b in self._row_blocks(start, stop)
@@ -108,10 +161,11 @@ class Relaxed:
         def piece(part: tuple[int, int, int, int], stop: Stop) -> Left:
             low, high, first, last = part
             first = max(first, low + 1) if self.within else first
-            search = self._search(scaled, settled, stop)
-            possible, doubted = still_possible(self.histograms, self.cost, (low, high), (first, last), search)
+            search, place = self._search(scaled, settled, stop), _range(low, high, first, last)
+            possible, doubted = np.zeros((high - low, last - first), dtype=np.int8), np.zeros(1, dtype=np.int64)
+            _possible(points, self.cost, place, search, np.empty(possible.shape), possible, doubted)
             rows, columns = np.nonzero(possible)
-            return Left(rows + low, columns + first, doubted)
+            return Left(rows + low, columns + first, int(doubted[0]))
 
         found = [Left(_NONE, _NONE), *local_executor(n_jobs).map(piece, work)]
         rows, columns = (np.concatenate([getattr(part, name) for part in found]) for name in ("rows", "columns"))
@@ -129,16 +183,21 @@ class Relaxed:
 
     def keep(self, rows: Indices, columns: Indices, limits: Float, settled: Indices, n_jobs: int) -> NDArray[np.bool_]:
         """Which of some pairs (P,) may be within the limit of one of its ends, by their reduced bounds."""
-        possible = np.empty(len(rows), dtype=np.bool_)
-        scaled = self.scaled(limits)
+        possible, scaled = np.empty(len(rows), dtype=np.bool_), self.scaled(limits)
 
         def piece(part: tuple[int, int], stop: Stop) -> None:
             own = slice(*part)
-            search = self._search(scaled, settled, stop)
-            possible[own] = keep_possible(self.histograms, self.cost, rows[own], columns[own], search)
+            possible[own] = self.kept(rows[own], columns[own], self._search(scaled, settled, stop))
 
         in_threads(piece, tiles(len(rows), self.pairs_per_piece), n_jobs)
         return possible
+
+    def kept(self, rows: Indices, columns: Indices, search: SearchLimits) -> NDArray[np.bool_]:
+        """The same for limits that are costs already, in one thread."""
+        possible = np.zeros(len(rows), dtype=np.int8)
+        pairs = SinglePairs(n=len(rows), rows=rows, columns=columns, possible=possible)
+        _singles(self.histograms.record(), self.cost, pairs, search)
+        return possible.view(np.bool_)
 
     def prices(self, doubted: float) -> tuple[float, float]:
         h = self.histograms
@@ -184,6 +243,10 @@ class Chain:
 
 
 _NONE = np.empty(0, dtype=np.int64)
+
+
+def _range(low: int, high: int, first: int, last: int) -> RelaxedRange:
+    return RelaxedRange(low=low, high=high, first=first, last=last)
 
 
 def relax(

@@ -62,7 +62,10 @@ class Look(Protocol):
     """
 
     def nearest_by_bound(self, count: int, n_jobs: int, rows: tuple[int, int] | None = None) -> tuple[Indices, Float]:
-        """The ``count`` columns with the smallest bounds of every row, or of some, ascending, and their bounds."""
+        """The ``count`` columns with the smallest bounds of every row (n_rows, count), ascending, and their bounds.
+
+        ``rows`` (start, stop): only of these (stop - start, count).
+        """
         ...
 
     def pairs_within(self, start: int, stop: int, limits: Float, settled: Indices, n_jobs: int) -> Left:
