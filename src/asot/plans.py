@@ -17,8 +17,7 @@ from scipy import sparse
 from asot._typing import Float, Parameters
 from asot.anchors.resolve import fitted_space
 from asot.anchors.space import AnchorSpace
-from asot.bounds.point_bracket import lift
-from asot.bounds.point_table import point_table
+from asot.bounds.point_bracket import lift, point_table
 from asot.bounds.short_vectors import short_coordinates
 from asot.data.distinct import SparseHistograms, distinct_rows, sparse_histograms
 from asot.data.distributions import Distributions, as_distributions

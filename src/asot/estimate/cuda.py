@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from asot._typing import Info
-from asot.bounds.error_bars import PointBounds
-from asot.bounds.small_pairs import BLURRED
+from asot.bounds.error_bars import BLURRED, PointBounds
 from asot.estimate.calibration import EXACT_ERROR
 from asot.estimate.pair_features import CHEAP, PairFeatures, View
 from asot.exact.cuda.solver import DeviceTrees, ExactCuda, ExactOnDevice
