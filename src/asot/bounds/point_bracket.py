@@ -46,9 +46,6 @@ class PointTable(NamedTuple):
     height: NDArray[np.float64]  # (k,) mean first coordinate of the points of each cell
     original: NDArray[np.int64]  # (V,) the number each point had before
 
-    def largest(self, rows: NDArray[np.int64]) -> int:
-        return int((self.offsets[rows + 1] - self.offsets[rows]).max())
-
 
 class Renumbering(Record):
     """Histograms and the new numbers of their points (``native/bounds/tables.cpp``)."""

@@ -44,26 +44,6 @@ class CloudPlans(NamedTuple):
     unit: Tensor  # (P,) a power of two by which coordinates were divided
 
 
-def solve_clouds(
-    x: Tensor,
-    y: Tensor,
-    a: Tensor | None,
-    b: Tensor | None,
-    x_offsets: Tensor,
-    y_offsets: Tensor,
-    pairs: Tensor,
-    rooms: tuple[int, int],
-    power: float,
-    metric: str,
-    *,
-    potentials: bool,
-) -> CloudPlans:
-    """Plans of the pairs (P, 2) of clouds x (N, d) and y (M, d), which ``rooms`` = (points of all first clouds, points
-    of all second clouds) have in all."""
-    out: tuple[Tensor, ...] = _clouds(x, y, a, b, x_offsets, y_offsets, pairs, *rooms, power, metric, potentials)
-    return CloudPlans(*out)
-
-
 def _side(masses: Tensor | None, offsets: Tensor, chosen: Tensor, room: int, home: Any) -> Side:
     """Which points, of which masses, the problems take; ``offsets`` and ``chosen`` are on the CPU."""
     sizes = offsets.diff()[chosen]
@@ -139,6 +119,8 @@ def _solve(
     metric: str,
     potentials: bool,
 ) -> tuple[Tensor, ...]:
+    """The parts of `CloudPlans` for pairs (P, 2) of clouds x (N, d) and y (M, d); ``rows`` and ``columns`` count the
+    points of all first, and of all second clouds."""
     home = home_of(x)
     real = x.dtype if x.dtype == y.dtype and x.dtype in REALS else torch.float64
     points = [in_one_piece(part, home, real) for part in (x, y)]
@@ -173,20 +155,10 @@ def _places(side: Side, problems: Tensor, potentials: bool) -> tuple[Tensor, Ten
     return problem, side.starts[problem] + within
 
 
-def _shapes(
-    x: Tensor,
-    y: Tensor,
-    a: Any,
-    b: Any,
-    x_offsets: Any,
-    y_offsets: Any,
-    pairs: Tensor,
-    rows: int,
-    columns: int,
-    power: float,
-    metric: str,
-    potentials: bool,
-) -> tuple[Tensor, ...]:
+def _shapes(x: Tensor, *given: Any) -> tuple[Tensor, ...]:
+    """As `_solve` has them, for what it is given."""
+    pairs, rows, columns, _, _, potentials = given[5:]
+
     def room(size: Any, kinds: str) -> list[Tensor]:
         return [x.new_empty((size,), dtype=wide(x) if kind == "f" else torch.int64) for kind in kinds]
 
@@ -202,6 +174,11 @@ _SCHEMA = (
 )
 _clouds: Any = torch.library.custom_op("asot::clouds", _solve, mutates_args=(), schema=_SCHEMA)
 _clouds.register_fake(_shapes)
+
+
+def solve_clouds(*given: Any) -> CloudPlans:
+    """What `_solve` makes of these arguments, as an operation."""
+    return CloudPlans(*_clouds(*given))
 
 
 @_clouds.register_vmap
@@ -224,7 +201,7 @@ def _over_batches(info: Any, in_dims: Any, *given: Any) -> Any:
     ]
     clouds = torch.tensor([len(x_offsets) - 1, len(y_offsets) - 1], device="cpu")
     listed = (pairs[None] + step[:, :, None] * clouds).flatten(0, 1)
-    out = CloudPlans(*_clouds(x, y, a, b, *bounds, listed, V * rows, V * columns, *how))
+    out = solve_clouds(x, y, a, b, *bounds, listed, V * rows, V * columns, *how)
     apart = CloudPlans(*(part.view(V, len(part) // V) for part in out))
     shift = step.to(x.device)
     moved = apart._replace(

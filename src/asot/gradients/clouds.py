@@ -191,13 +191,10 @@ def _plans(
     from asot.gradients.cloud_plans import solve_clouds
 
     rooms = first.points_of(pairs[:, 0], "x"), second.points_of(pairs[:, 1], "y")
-    x, y, a, b = (
+    tensors = (
         None if part is None else part.detach() for part in (first.points, second.points, first.masses, second.masses)
     )
-    assert x is not None
-    assert y is not None
-    offsets = first.offsets, second.offsets
-    return solve_clouds(x, y, a, b, *offsets, pairs, rooms, _power(p, metric), metric, potentials=potentials)
+    return solve_clouds(*tensors, first.offsets, second.offsets, pairs, *rooms, _power(p, metric), metric, potentials)
 
 
 def _power(p: float, metric: str) -> float:
