@@ -18,7 +18,7 @@ from asot.bounds.error_bars import Bounds
 from asot.entropic.cpu import Scalings, SinkhornSharedCost
 from asot.exact.shared_cost import ExactSharedCost
 from asot.native import Doubles, Int, Ints, Record, entry
-from asot.run.protocols import Solution, Solver, Status, all_ended
+from asot.run.protocols import Solution, Solver, Status, all_ended, identity_of
 
 MOST_PAIRS = 2**14
 """Most pairs in a tile: enough to make the overhead of a tile negligible; their plans take a few megabytes."""
@@ -37,12 +37,7 @@ class BoundedAnchors(Solver):
         self.info: Info = {**anchor.info, "bounds": bounds.level}
 
     def identity(self) -> Identity:
-        return {
-            "solver": "bounded anchors, 1",
-            "anchor": self._anchor.identity(),
-            "bounds": self._bounds.identity(),
-            "learned": None if self._learned is None else self._learned.identity(),
-        }
+        return identity_of("bounded anchors, 1", anchor=self._anchor, bounds=self._bounds, learned=self._learned)
 
     def pairs_per_tile(self, memory: int) -> int:
         fitting = memory // (self._anchor.bytes_per_tree() + 256)
@@ -66,11 +61,7 @@ class BoundedSinkhorn(Solver):
         self.info: Info = {**anchor.info, "value": "transport", "bounds": bounds.level}
 
     def identity(self) -> Identity:
-        return {
-            "solver": "bounded entropic anchors, 1",
-            "anchor": self._anchor.identity(),
-            "bounds": self._bounds.identity(),
-        }
+        return identity_of("bounded entropic anchors, 1", anchor=self._anchor, bounds=self._bounds)
 
     def pairs_per_tile(self, memory: int) -> int:
         return self._anchor.pairs_per_tile(memory // 2)

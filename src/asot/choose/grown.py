@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from asot._typing import Identity, Indices
 from asot.run.pairs import PairSet
-from asot.run.protocols import EXTRAS, Solution, Solver, Status, all_ended
+from asot.run.protocols import EXTRAS, Solution, Solver, Status, all_ended, identity_of
 
 
 class Known(Protocol):
@@ -35,12 +35,7 @@ class Grown(Solver):
         self.info, self.stage, self.counts_exact = solver.info, solver.stage, solver.counts_exact
 
     def identity(self) -> Identity:
-        return {
-            "solver": "grown, 1",
-            "old": self._old.identity(),
-            "n_old": self._n_rows,
-            "new": self._solver.identity(),
-        }
+        return identity_of("grown, 1", old=self._old, n_old=self._n_rows, new=self._solver)
 
     def pairs_per_tile(self, memory: int) -> int:
         return self._solver.pairs_per_tile(memory)

@@ -26,7 +26,7 @@ from asot.exact.auto import exact_solver
 from asot.exact.shared_cost import cost_bits_for, index_bits_for
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN, MINKOWSKI, Ground, norm
 from asot.request import Distance
-from asot.run.protocols import Solution, Solver, Status
+from asot.run.protocols import Solution, Solver, Status, identity_of
 
 NORM_NAMES = {EUCLIDEAN: "euclidean", CITYBLOCK: "cityblock", CHEBYSHEV: "chebyshev", MINKOWSKI: "minkowski"}
 """Kernels of norms: means of points make sense in them."""
@@ -156,19 +156,11 @@ class Coarse(Features):
         return 4.0 * float(self._totals.max()) * 2.0 ** (1 - bits), reach or 1.0
 
     def identity(self) -> Identity:
-        shapes = self._shapes
-        return {
-            "solver": "coarse, 1",
-            "coarse": self._solver.identity(),
-            "radii": self.radii,
-            "totals": self._totals,
-            "price": self._price,
-            "quadratic": self._quadratic,
-            "exponent": self.exponent,
-            "column_start": self.column_start,
-            "means": None if shapes is None else shapes.means,
-            "roots": self._roots,
-        }
+        return identity_of(
+            "coarse, 1", coarse=self._solver, radii=self.radii, totals=self._totals, price=self._price,
+            quadratic=self._quadratic, exponent=self.exponent, column_start=self.column_start, roots=self._roots,
+            means=None if self._shapes is None else self._shapes.means,
+        )  # fmt: skip
 
     def pairs_per_tile(self, memory: int) -> int:
         return int(np.clip(min(self._solver.pairs_per_tile(memory), memory // 1024), 1, MOST_PAIRS))

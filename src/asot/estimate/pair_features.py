@@ -26,7 +26,7 @@ from asot.estimate.local_means import means_to_lay_out, reprice
 from asot.exact.cuda.solver import MAX_NODES, ExactCuda
 from asot.exact.shared_cost import ExactSharedCost, Trees, describe
 from asot.run.executors import in_stretches
-from asot.run.protocols import Solution, Solver, Status
+from asot.run.protocols import Solution, Solver, Status, identity_of
 from asot.validation import as_n_jobs
 
 CHEAP = ("anchor", "radii", "stays", "moves", "dual", "means", "spread")
@@ -281,14 +281,10 @@ class PairFeatures(Features):
         return plans * (4.0 if self.views[0].bounds is None else 10.0)
 
     def identity(self) -> Identity:
-        return {
-            "solver": "features on anchors, 1",
-            "views": [view.identity() for view in self.views],
-            "names": list(self.names),
-            "exponent": self.exponent,
-            "column_start": self.column_start,
-            "learned": None if self.learned is None else self.learned.identity(),
-        }
+        return identity_of(
+            "features on anchors, 1", views=[view.identity() for view in self.views], names=list(self.names),
+            exponent=self.exponent, column_start=self.column_start, learned=self.learned,
+        )  # fmt: skip
 
     def pairs_per_tile(self, memory: int) -> int:
         anchor = self.views[0].anchor

@@ -29,7 +29,7 @@ from asot.exact.unmatched import Unmatched
 from asot.exact.workspace import MASS_BITS
 from asot.ground.costs import ARC, GroundCost
 from asot.native import Double, Doubles, Int, Ints, Record, Tile, entry, tile_of
-from asot.run.protocols import IN_FLOAT64, Solution, Status, all_ended
+from asot.run.protocols import IN_FLOAT64, Solution, Status, all_ended, identity_of
 
 FINE = 2.0**-8
 """If a plan uses only costs below this fraction of the largest one, the pair is solved again with the large ones
@@ -122,14 +122,11 @@ class ExactAnyCost(PricedSolver):
         return float(pair_seconds(p, q, width, each=each, reading=reading).mean())
 
     def identity(self) -> Identity:
-        return {
-            "solver": f"any cost, {3 if self.cost.transform == ARC else 2 if are_long(self.cost.ground) else 1}",
-            "histograms": self.histograms.identity(),
-            "cost": self.cost.identity(),
-            "p": self.p,
-            "unmatched": None if self.unmatched is None else self.unmatched.identity(),
-            "column_start": self.column_start,
-        }
+        version = 3 if self.cost.transform == ARC else 2 if are_long(self.cost.ground) else 1
+        return identity_of(
+            f"any cost, {version}", histograms=self.histograms, cost=self.cost, p=self.p, unmatched=self.unmatched,
+            column_start=self.column_start,
+        )  # fmt: skip
 
     def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
         units, reach, second = np.empty(len(rows)), np.empty(len(rows)), columns + self.column_start

@@ -30,7 +30,7 @@ from asot.exact.shared_cost import Histograms, quantize_masses
 from asot.exact.workspace import MASS_BITS
 from asot.native import Double, Doubles, Int, Ints, Record, ShortInts, Tile, entry, tile_of
 from asot.run.executors import Stop, local_executor
-from asot.run.protocols import IN_FLOAT64, Solution, Status, all_ended
+from asot.run.protocols import IN_FLOAT64, Solution, Status, all_ended, identity_of
 from asot.validation import is_symmetric
 
 FEWEST = 256
@@ -183,12 +183,7 @@ class ExactOnGraph(PricedSolver):
         }
 
     def identity(self) -> Identity:
-        return {
-            "solver": "graph, 1",
-            "A": self._A,
-            "B": self._B,
-            **self._graph._asdict(),
-        }
+        return identity_of("graph, 1", A=self._A, B=self._B, **self._graph._asdict())
 
     def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
         tile, values, pivots = tile_of(rows, columns, stop)

@@ -22,7 +22,7 @@ from asot.exact.points import quantize_sparse
 from asot.exact.price import PricedSolver
 from asot.exact.workspace import MASS_BITS
 from asot.native import Int, Ints, Record, entry
-from asot.run.protocols import IN_FLOAT64, Solution, Status, all_ended
+from asot.run.protocols import IN_FLOAT64, Solution, Status, all_ended, identity_of
 from asot.validation import FloatArray
 
 
@@ -85,12 +85,8 @@ class NestedLabels(PricedSolver):
         }
 
     def identity(self) -> Identity:
-        return {
-            "solver": "nested labels, 1",
-            **self._record.arrays(),
-            "depth": self._depth,
-            "column_start": self._column_start,
-        }
+        parts = {**self._record.arrays(), "depth": self._depth, "column_start": self._column_start}
+        return identity_of("nested labels, 1", **parts)
 
     def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
         common = np.empty(len(rows), dtype=np.int64)

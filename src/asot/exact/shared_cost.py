@@ -26,7 +26,7 @@ from asot.exact.workspace import LANES, MASS_BITS
 from asot.native import Double, Doubles, Int, Ints, Record, ShortInts, Tile, entry, tile_of
 from asot.results.plans import Transport
 from asot.run.executors import alone
-from asot.run.protocols import IN_FLOAT64, Solution, Status, TilePlans, all_ended
+from asot.run.protocols import IN_FLOAT64, Solution, Status, TilePlans, all_ended, identity_of
 
 OFFSET_WEIGHT = 0.85
 """Share of a node's mean cost that the greedy start subtracts; measured best between 0.7 and 1."""
@@ -155,13 +155,8 @@ class ExactSharedCost(PricedSolver):
         return cost.shape[0] if cancel else sum(cost.shape)
 
     def identity(self) -> Identity:
-        return {
-            "solver": "shared cost, 1",
-            "A": self._A,
-            "B": None if self._B is self._A else self._B,
-            "cost": {"unit": self._cost.unit, "exponent": self._cost.exponent},
-            "cancel": self._cancel,
-        }
+        B, cost = None if self._B is self._A else self._B, {"unit": self._cost.unit, "exponent": self._cost.exponent}
+        return identity_of("shared cost, 1", A=self._A, B=B, cost=cost, cancel=self._cancel)
 
     def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
         tile, values, pivots = tile_of(rows, columns, stop)
