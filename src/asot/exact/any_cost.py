@@ -29,7 +29,7 @@ from asot.exact.unmatched import Unmatched
 from asot.exact.workspace import MASS_BITS
 from asot.ground.costs import ARC, GroundCost
 from asot.native import Double, Doubles, Int, Ints, Record, Tile, entry, tile_of
-from asot.run.protocols import IN_FLOAT64, Solution, Status, all_ended, identity_of
+from asot.run.protocols import IN_FLOAT64, Solution, Status, identity_of
 
 FINE = 2.0**-8
 """If a plan uses only costs below this fraction of the largest one, the pair is solved again with the large ones
@@ -139,7 +139,8 @@ class ExactAnyCost(PricedSolver):
             self.unmatched.check_reach(reach * self.cost.scale, rows, columns)
         unit = 0 if self.exponents is None else np.maximum(self.exponents[rows], self.exponents[second])
         moved = np.ldexp(values, unit - MASS_BITS)
-        return all_ended(Status.OPTIMAL, self.cost.scale * units * moved ** (1.0 / self.p), pivots)
+        status = np.full(len(rows), Status.OPTIMAL, dtype=np.int8)
+        return Solution(self.cost.scale * units * moved ** (1.0 / self.p), status, pivots)
 
 
 def describe_any(metric: str, n_distinct: int) -> Info:

@@ -23,7 +23,7 @@ from asot.exact.price import GATHERED, IN_PLACE, PricedSolver, mean_seconds, pai
 from asot.exact.workspace import MASS_BITS
 from asot.ground.metrics import Ground
 from asot.native import Double, Doubles, Int, Ints, Record, ShortInts, Tile, entry, tile_of
-from asot.run.protocols import IN_FLOAT64, Solution, Status, all_ended, identity_of
+from asot.run.protocols import IN_FLOAT64, Solution, Status, identity_of
 
 
 class IndexedPoints(Record):
@@ -116,7 +116,8 @@ class ExactPoints(PricedSolver):
     def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
         tile, values, pivots = tile_of(rows, columns + self._column_start, stop)
         _solve_tile(self._points, self._cost, self._sizes_of(tile), tile)
-        return all_ended(Status.OPTIMAL, np.ldexp(values, self._exponent - MASS_BITS), pivots)
+        status = np.full(len(rows), Status.OPTIMAL, dtype=np.int8)
+        return Solution(np.ldexp(values, self._exponent - MASS_BITS), status, pivots)
 
     def potentials(self, rows: Indices, columns: Indices, stop: Indices) -> SinkPotentials:
         """Solve the pairs and give an optimal dual potential of each, on the points it ships to."""

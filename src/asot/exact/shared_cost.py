@@ -161,7 +161,8 @@ class ExactSharedCost(PricedSolver):
     def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
         tile, values, pivots = tile_of(rows, columns, stop)
         _solve_tile(self._histograms, self._record, tile)
-        return all_ended(Status.OPTIMAL, np.ldexp(values, self._exponent - MASS_BITS), pivots)
+        status = np.full(len(rows), Status.OPTIMAL, dtype=np.int8)
+        return Solution(np.ldexp(values, self._exponent - MASS_BITS), status, pivots)
 
     def solve_trees(self, rows: Indices, columns: Indices, stop: Indices) -> Trees:
         """Like `solve`, with the optimal flows and potentials of every pair. Only where common mass is canceled."""

@@ -137,7 +137,7 @@ def offer_bounds(problem: Problem, pruning: Pruning) -> Offer:
             pool, made["n_exact"] = dual_pool(histograms, ground, source, ground.points, seed, n_jobs, memory)
         made["n_rotations"] = len(projections.mixed) * (WIDTH // max(1, projections.n_mixed))
         made["n_potentials"] = pool.values.shape[1]
-        return Cascade(ground, projections, pool, *shape)
+        return Cascade(ground, projections, pool, shape)
 
     fixed: Look | None
     cheap: dict[str, Callable[[], Look | None]] = {"relaxed": relaxed}
