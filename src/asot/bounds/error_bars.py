@@ -173,10 +173,7 @@ class DistinctPoints(NamedTuple):
         histograms, number = numbered_histograms(D, in_ranges(n_jobs))
         short = short_coordinates(histograms.points, histograms.pooled_masses(), n_jobs=n_jobs)
         means = np.empty((len(D), short.points.shape[1]))
-        sought = SparseMeans(
-            width=means.shape[1], offsets=histograms.offsets, index=histograms.index, masses=histograms.masses,
-            points=short.points, found=means,
-        )  # fmt: skip
+        sought = SparseMeans.of(histograms, width=means.shape[1], points=short.points, found=means)
         in_stretches(histograms.offsets, lambda low, high: _sparse_means(sought, low, high), n_jobs)
         return cls(histograms, number, short, order_along(short), means)
 

@@ -130,10 +130,7 @@ _lift = entry("lift_plan", BracketPoints, AnchorPlans, LiftedPlan)
 
 
 def _record(table: PointTable) -> BracketPoints:
-    return BracketPoints(
-        k=len(table.height), width=table.points.shape[1], offsets=table.offsets, point=table.point,
-        masses=table.masses, cell=table.cell, points=table.points, rest=table.rest, height=table.height,
-    )  # fmt: skip
+    return BracketPoints.of(table, k=len(table.height), width=table.points.shape[1])
 
 
 def bracket(

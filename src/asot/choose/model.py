@@ -297,9 +297,5 @@ def _same(one: Distance, other: Distance) -> bool:
 
 
 def _equal(one: Any, other: Any) -> bool:
-    if isinstance(one, str) or isinstance(other, str) or one is None or other is None:
-        return bool(one is other or (isinstance(one, str) and isinstance(other, str) and one == other))
-    if hasattr(one, "share") or hasattr(other, "share"):
-        return bool(one == other)
-    a: Float = np.asarray(one)
-    return bool(np.array_equal(a, np.asarray(other)))
+    """Of words, numbers, arrays and None."""
+    return np.array_equal(np.asarray(one, dtype=object), np.asarray(other, dtype=object))

@@ -64,7 +64,7 @@ _reprice = entry("reprice_plans", MeansTable, AnchorPlans, RepricedPairs)
 
 
 def _record(table: LocalMeans) -> MeansTable:
-    return MeansTable(k=table.place.shape[1], width=table.centers.shape[1], **table._asdict())
+    return MeansTable.of(table, k=table.place.shape[1], width=table.centers.shape[1])
 
 
 def means_to_lay_out(cells: Cells, n_anchors: int) -> tuple[LocalMeans, Callable[[int, int], object]]:
@@ -83,10 +83,7 @@ def means_to_lay_out(cells: Cells, n_anchors: int) -> tuple[LocalMeans, Callable
     rows[-3:] = 0.0
     columns = np.empty(column_offsets[-1], dtype=np.float32)
     centers = np.empty((len(sizes), width))
-    own = OwnCells(
-        k=n_anchors, width=width, offsets=cells.offsets, anchor=cells.anchor, mass=cells.mass, mean=cells.mean,
-        variance=cells.variance,
-    )  # fmt: skip
+    own = OwnCells.of(cells, k=n_anchors, width=width)
     table = LocalMeans(
         cells.offsets, cells.anchor, mass, variance, mass_offsets, place, rows.ravel(), column_offsets, columns, centers
     )

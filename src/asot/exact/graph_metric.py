@@ -18,7 +18,6 @@ simplex is that of large problems (``native/exact/sparse_tree.hpp``), on integer
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +29,7 @@ from asot.exact.shared_cost import Histograms, quantize_masses
 from asot.exact.workspace import MASS_BITS
 from asot.native import Double, Doubles, Int, Ints, Record, ShortInts, Tile, entry, tile_of
 from asot.run.executors import Stop, local_executor
+from asot.run.pairs import tiles
 from asot.run.protocols import IN_FLOAT64, Solution, Status, all_ended, identity_of
 from asot.validation import is_symmetric
 
@@ -116,7 +116,7 @@ def _find_arcs(
     def part(rows: tuple[int, int], stop: Stop) -> bool:
         return _explain_by_paths(graph, *rows) == 0
 
-    for holds in local_executor(n_jobs).map(part, _row_tiles(k)):
+    for holds in local_executor(n_jobs).map(part, [(0, 1), *tiles(k, 1 + COSTS_PER_TILE // k, 1)]):
         if not holds:
             return None
     return heads[np.arange(NEIGHBORS) < counts[:, None]], counts
@@ -125,13 +125,6 @@ def _find_arcs(
 def _both_ways(heads: NDArray[np.int32], counts: NDArray[np.int64]) -> bool:
     tails, k = np.repeat(np.arange(len(counts)), counts), len(counts)
     return np.array_equal(np.sort(k * tails + heads), np.sort(k * heads.astype(np.int64) + tails))
-
-
-def _row_tiles(k: int) -> Iterator[tuple[int, int]]:
-    yield 0, 1
-    step = 1 + COSTS_PER_TILE // k
-    for first in range(1, k, step):
-        yield first, min(first + step, k)
 
 
 # ------------------------------------------------------------------------------------------------ on its arcs
@@ -170,10 +163,7 @@ class ExactOnGraph(PricedSolver):
         lengths = np.ldexp(graph.lengths, -self._exponent)  # at most 1
         # A potential is a sum along a path of at most k - 1 arcs.
         costs = np.rint(lengths * 2.0 ** (61 - k.bit_length())).astype(np.int64)
-        self._arcs = GraphArcs(
-            k=k, arcs=len(costs), offsets=graph.offsets, tails=graph.tails, heads=graph.heads, costs=costs,
-            lengths=lengths,
-        )  # fmt: skip
+        self._arcs = GraphArcs.of(graph, k=k, arcs=len(costs), costs=costs, lengths=lengths)
         self._seconds = graph_seconds(k)
         self.info: Info = {
             "solver": "network simplex on the graph of the cost",

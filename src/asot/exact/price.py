@@ -174,12 +174,11 @@ def best_split(
     """
     if n_pairs == 0:
         return Split(0.0, np.inf, most)
-    first, second = _bins(rows), _bins(columns)
-    p, q = first.mean[:, None], second.mean
-    weight = first.number[:, None] * second.number * (n_pairs / (len(rows) * len(columns)))  # pairs of each two sizes
+    (n_rows, p, most_rows), (n_columns, q, most_columns) = _bins(rows), _bins(columns)
+    p, larger = p[:, None], np.maximum(most_rows[:, None], most_columns)
+    weight = n_rows[:, None] * n_columns * (n_pairs / (len(rows) * len(columns)))  # pairs of each two sizes
     one_thread = weight * laid_out_seconds(p, q, dim)
     on_gpu = weight / gpu_rate(np.sqrt(p * q))
-    larger = np.maximum(first.largest[:, None], second.largest)
     all_on_cpu = threads_seconds(float(one_thread.sum()), jobs)
     best = Split(all_on_cpu, np.inf, 0)
     for bound in np.unique(larger[larger <= most]):
@@ -219,15 +218,8 @@ def threads_seconds(one_thread: float, jobs: int) -> float:
     return min(one_thread, one_thread / jobs + THREADS_SECONDS)
 
 
-class _Bins(NamedTuple):
-    """Distributions of about the same size."""
-
-    number: NDArray[np.float64]
-    mean: NDArray[np.float64]
-    largest: NDArray[np.int64]
-
-
-def _bins(sizes: NDArray[np.int64]) -> _Bins:
+def _bins(sizes: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+    """Distributions of about the same size: how many there are, their mean size, and the largest."""
     found, count = np.unique(sizes, return_counts=True)
     own = np.arange(len(found))
     if len(found) > MOST_BINS:
@@ -235,4 +227,4 @@ def _bins(sizes: NDArray[np.int64]) -> _Bins:
         own = np.unique(np.searchsorted(edges, found, side="right"), return_inverse=True)[1]
     total = np.bincount(own, count).astype(np.float64)
     last = np.flatnonzero(np.diff(own, append=own[-1] + 1))
-    return _Bins(total, np.bincount(own, count * found) / total, found[last])
+    return total, np.bincount(own, count * found) / total, found[last]

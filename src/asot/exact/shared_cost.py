@@ -140,10 +140,7 @@ class ExactSharedCost(PricedSolver):
         self._A = quantize_masses(A)
         self._B = self._A if B is None else quantize_masses(B)
         k, l = cost.shape
-        self._record = SharedCost(
-            k=k, l=l, integer=self._cost.integer, unit=self._cost.unit, row_offset=self._cost.row_offset,
-            column_offset=self._cost.column_offset, index_bits=self._cost.index_bits,
-        )  # fmt: skip
+        self._record = SharedCost.of(self._cost, k=k, l=l)
         self._histograms = Histograms(A=self._A, B=self._B, cancel=int(cancel))
         self._nodes = self.count_nodes(cost, cancel)
         self._exponent, self._seconds = self._cost.exponent, shared_cost_seconds(self._nodes)
@@ -237,10 +234,8 @@ class Trees(NamedTuple):
     def at_unit(self, exponent: int) -> AnchorPlans:
         """The plans of the tile, with potentials in units of 2^exponent."""
         half = -exponent // 2  # 2^-exponent itself may be out of range
-        return AnchorPlans(
-            k=self.potential.shape[1], start=self.start, source=self.source, sink=self.sink, mass=self.mass,
-            potential=self.potential, scale=2.0**half, more_scale=2.0 ** (-exponent - half),
-        )  # fmt: skip
+        k, scales = self.potential.shape[1], {"scale": 2.0**half, "more_scale": 2.0 ** (-exponent - half)}
+        return AnchorPlans.of(self, k=k, **scales)
 
 
 def solve_one(a: NDArray[np.float64], b: NDArray[np.float64], cost: NDArray[np.float64]) -> Transport:

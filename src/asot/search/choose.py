@@ -34,7 +34,7 @@ from asot.search.dual_pool import dual_pool, pool_on_anchors
 from asot.search.projections import SORTED, TAIL, WIDTH, Projections, project
 from asot.search.relaxed import Chain, Relaxed, block_bytes, relax
 from asot.search.sweep import Best, Edges, Look, Search, Shape
-from asot.validation import as_choice
+from asot.validation import as_choice, as_seed
 
 HIGHEST_ORDER = 8
 """Powers of distances above this one are left to the solver: float32 has no room for them."""
@@ -127,7 +127,7 @@ def offer_bounds(problem: Problem, pruning: Pruning) -> Offer:
 
     @functools.cache
     def cascade() -> Cascade:
-        n, seed = len(pooled), _seed(random_state)
+        n, seed = len(pooled), as_seed(random_state)
         projections = project(histograms, ground, n_jobs, memory) if use_projections else _no_projections(n)
         pool, made["n_exact"] = no_pool(n), 0
         if use_potentials and anchors is not None:
@@ -172,14 +172,6 @@ def _named(
 def _no_projections(n: int) -> Projections:
     nothing = np.empty((n, 0, WIDTH), dtype=np.float32)
     return Projections(nothing, nothing, nothing[None][:0], 0, nothing[:, :, 0], 0.0, 0.0)
-
-
-def _seed(random_state: Any) -> int:
-    if random_state is None:
-        return 0
-    from sklearn.utils import check_random_state
-
-    return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 def _read_space(space: Any, pooled: Distributions, ground: Ground, random_state: Any) -> AnchorSpace:

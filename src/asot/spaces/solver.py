@@ -87,10 +87,9 @@ class Gromov(PricedSolver):
 
     def _record(self) -> GromovSpaces:
         s = self.spaces
-        return GromovSpaces(
-            start=s.start, matrix_at=s.matrix_at, distance=s.distance, mass=s.mass, quantiles=self.bounds.quantiles,
-            features=s.features, bins=self.bounds.bins, dim=0 if s.features is None else s.features.shape[1],
-            most=self._most, p=self._p, alpha=self._alpha, starts=self._starts, max_steps=self._max_steps,
+        return GromovSpaces.of(
+            s, quantiles=self.bounds.quantiles, bins=self.bounds.bins, most=self._most, p=self._p, alpha=self._alpha,
+            dim=0 if s.features is None else s.features.shape[1], starts=self._starts, max_steps=self._max_steps,
             tolerance=TOLERANCE,
         )  # fmt: skip
 
