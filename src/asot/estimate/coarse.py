@@ -72,21 +72,9 @@ class Cells:
 class Coarse(Features):
     """A solver for coarse distances, with features and bounds of every pair (`asot.estimate.pair_features.Features`).
 
-    Parameters
-    ----------
-    histograms : SparseHistograms (N)
-        Both collections, one after the other.
-    totals : (N,) masses before they were scaled
-    ground : Ground
-        A norm, prepared for the distinct points.
-    distance : Distance
-    cells : Cells
-    column_start : int
-        Where the second collection begins; 0 for pairs within one.
-    memory : int
-        Bytes that a table may take.
-    axes : (d, w), optional
-        Along which covariances are compared. By default, those in which the points are spread most.
+    ``histograms`` hold both collections, the second one from ``column_start`` on (0 for pairs within one), ``totals``
+    (N,) their masses before they were scaled; ``ground`` is a norm, prepared for the distinct points. A table may take
+    ``memory`` bytes. ``axes`` (d, w): along which covariances are compared; else those in which points spread most.
     """
 
     names: tuple[str, ...] = NAMES

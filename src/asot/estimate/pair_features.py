@@ -185,7 +185,7 @@ class View:
         if own is None:
             own = OnAnchors(space, both, column_start, space.nearest_of(both, device="cpu", n_jobs=n_jobs))
         self.radii, self._histograms = own.radii, own.histograms
-        self.cost, self.untied, self._on_anchors = own.cost, own.untied, own
+        self.cost, self._on_anchors = own.cost, own
         self.loose = (2.0 * TIE_BREAK + COST_TIE_BREAK) * float(space.cost.max())
         """How far the distance without ties may be from that on the histograms."""
         self.bounds = bounds

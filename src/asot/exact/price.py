@@ -161,17 +161,8 @@ class Split(NamedTuple):
 def best_split(
     rows: NDArray[np.int64], columns: NDArray[np.int64], n_pairs: float, dim: int, jobs: int, most: int
 ) -> Split:
-    """The best use of a GPU for ``n_pairs`` between distributions of so many points.
-
-    Parameters
-    ----------
-    rows : (N,), columns : (M,)
-        Points of the distributions on both sides; the same array for pairs within one collection.
-    n_pairs, dim, jobs
-        How many of the pairs there are, coordinates, threads of the CPU.
-    most
-        Points on either side that the GPU's kernels have room for.
-    """
+    """The best use of a GPU for ``n_pairs`` between distributions of ``rows`` (N,) and ``columns`` (M,) points in ``dim``
+    coordinates, beside ``jobs`` threads; its kernels have room for ``most`` points on either side."""
     if n_pairs == 0:
         return Split(0.0, np.inf, most)
     (n_rows, p, most_rows), (n_columns, q, most_columns) = _bins(rows), _bins(columns)

@@ -39,12 +39,10 @@ class KeepPlans(Condensed):
         self._parts: list[TilePlans] = []
 
     def accept(self, tile: Tile) -> None:
+        super().accept(tile)
         plans = tile.solution.plans
         assert plans is not None
         own = slice(tile.start, tile.start + len(tile.solution.values))
-        self._values[own], self._status[own], self._n_iter[own] = (
-            tile.solution.values, tile.solution.status, tile.solution.n_iter,
-        )  # fmt: skip
         self._f[own], self._g[own] = plans.f, plans.g
         self._parts.append(plans._replace(pair=plans.pair + tile.start, f=plans.f[:0], g=plans.g[:0]))
 

@@ -229,12 +229,6 @@ def choose_look(search: Search, offer: Offer, sink: Best | Edges) -> Look | None
 
 def rehearse(search: Search, offer: Offer, sink: Best | Edges) -> Rehearsed:
     """Try what an offer has without ``prune=``. Records what was found in ``search.made``."""
-    found = _rehearsed(search, offer, sink)
-    search.n_exact += offer.made["n_exact"]
-    return found
-
-
-def _rehearsed(search: Search, offer: Offer, sink: Best | Edges) -> Rehearsed:
     shape = search.shape
     solve = _price_of_a_solve(search)
     record: Info = {"solve_microseconds": 1e6 * solve, "plans": []}
@@ -252,6 +246,7 @@ def _rehearsed(search: Search, offer: Offer, sink: Best | Edges) -> Rehearsed:
             _try(search, plans, groups, sink, solve)
     if _tables_may_pay(offer.cascade_work, brute, min([brute, *(plan.work for plan in plans)])):
         cascade, tables = offer.cascade(), offer.made["tables"]
+        search.n_exact += offer.made["n_exact"]
         plans.append(_Plan(tables, cascade))
         _try(search, plans, groups, sink, solve)
         relaxed = offer.cheap["relaxed"]()

@@ -89,20 +89,6 @@ class FromThirdBound(SinkBase[Any]):
         return self.sink.close({**info, **self.info})
 
 
-class LowerBounds:
-    """The largest of the three lower bounds, as values."""
-
-    def __init__(self, spaces: Spaces, column_start: int) -> None:
-        self._spaces, self._bounds = spaces, Bounds(spaces, 2.0, 1.0, column_start)
-
-    def all_three(self, rows: Indices, columns: Indices, third: Float) -> Float:
-        """(P, 3) as distances."""
-        return self._bounds.of(rows, columns, rounded_down(third, self._spaces) ** 2)
-
-    def __call__(self, rows: Indices, columns: Indices, third: Float) -> Solution:
-        return all_ended(Status.UNKNOWN, self.all_three(rows, columns, third).max(axis=1))
-
-
 class CenteredBounds:
     """These lower bounds as values, rounded down, from roots of energies."""
 
@@ -113,18 +99,19 @@ class CenteredBounds:
         return all_ended(Status.UNKNOWN, self._unit * rounded_down(root, self._spaces, ROUNDING, LARGEST))
 
 
-class Estimates(LowerBounds):
+class Estimates:
     """Values by a `Fit` that needs no plan. Pairs that no bound tells apart are searched: they may be isometric."""
 
     def __init__(self, spaces: Spaces, column_start: int, fit: Fit, has_bounds: bool) -> None:
-        super().__init__(spaces, column_start)
+        self._spaces, self._bounds = spaces, Bounds(spaces, 2.0, 1.0, column_start)
         self._fit, self._has_bounds = fit, has_bounds
         self._search = Gromov(spaces, 2.0, 1.0, FROM_BOUND + FROM_PRODUCT, column_start)
         self.info = {**self._search.info, "estimate": "calibrated", "calibration": fit.info}
         del self.info["device"]
 
     def __call__(self, rows: Indices, columns: Indices, third: Float) -> Solution:
-        lower, upper = self.all_three(rows, columns, third), self._bounds.product_price(rows, columns)
+        lower = self._bounds.of(rows, columns, rounded_down(third, self._spaces) ** 2)
+        upper = self._bounds.product_price(rows, columns)
         features = np.concatenate([lower, self._bounds.sizes(rows, columns)], axis=1)
         values = predicted(features, self._fit.weights, lower, upper)
         same = np.flatnonzero(lower.max(axis=1) == 0.0)
