@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Float, Indices
 from asot.bounds.short_vectors import Coordinates
 from asot.data.distinct import SparseHistograms
 from asot.exact.points import quantize_sparse
@@ -37,14 +38,14 @@ from asot.run.executors import in_ranges, in_stretches
 class PointTable(NamedTuple):
     """Distributions as sparse histograms over distinct points that are numbered cell by cell."""
 
-    offsets: NDArray[np.int64]  # (N + 1,)
-    point: NDArray[np.int64]  # (nnz,) ascending within a distribution
+    offsets: Indices  # (N + 1,)
+    point: Indices  # (nnz,) ascending within a distribution
     masses: NDArray[np.int64]  # (nnz,) sum to 2^60 within a distribution
     cell: NDArray[np.int32]  # (V,) ascending
-    points: NDArray[np.float64]  # (V, w)
-    rest: NDArray[np.float64]  # (V,)
-    height: NDArray[np.float64]  # (k,) mean first coordinate of the points of each cell
-    original: NDArray[np.int64]  # (V,) the number each point had before
+    points: Float  # (V, w)
+    rest: Float  # (V,)
+    height: Float  # (k,) mean first coordinate of the points of each cell
+    original: Indices  # (V,) the number each point had before
 
 
 class Renumbering(Record):
@@ -58,11 +59,11 @@ _renumber = entry("renumber_points", Renumbering, Int, Int)
 
 def point_table(
     histograms: SparseHistograms,
-    cell: NDArray[np.int64],
+    cell: Indices,
     coordinates: Coordinates,
     k: int,
     n_jobs: int = 1,
-    along: NDArray[np.int64] | None = None,
+    along: Indices | None = None,
 ) -> PointTable:
     """Renumber the distinct points, cell by cell. ``cell`` (V,) is the anchor of each, of ``k``.
 
@@ -86,12 +87,12 @@ def point_table(
     return PointTable(offsets, index, masses, cells, points, coordinates.rest[order], height, order)
 
 
-def order_along(coordinates: Coordinates) -> NDArray[np.int64]:
+def order_along(coordinates: Coordinates) -> Indices:
     """The order (V,) of points by their first coordinate."""
     return np.argsort(coordinates.points[:, 0], kind="stable")
 
 
-def _by_cell(along: NDArray[np.int64], cell: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+def _by_cell(along: Indices, cell: Indices, k: int) -> Indices:
     """The order of points by cell, and within each as before: small integers are sorted without comparisons."""
     cells = cell[along]
     return along[np.argsort(cells.astype(np.uint16) if k <= 2**16 else cells, kind="stable")]
@@ -135,7 +136,7 @@ def _record(table: PointTable) -> BracketPoints:
 
 def bracket(
     table: PointTable, trees: Trees, rows: NDArray[np.int64], columns: NDArray[np.int64], exponent: int, stop: Any
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Float, Float]:
     """Lower and upper bounds (P,) on W_1 of the pairs of a tile, rounded outward."""
     lower, upper = np.zeros(len(rows)), np.zeros(len(rows))
     pairs = BoundedPairs(n=len(rows), rows=rows, columns=columns, lower=lower, upper=upper, stop=stop)
@@ -143,9 +144,7 @@ def bracket(
     return np.ldexp(lower, exponent - MASS_BITS), np.ldexp(upper, exponent - MASS_BITS)
 
 
-def lift(
-    table: PointTable, trees: Trees, row: int, column: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def lift(table: PointTable, trees: Trees, row: int, column: int) -> tuple[Indices, Indices, Indices]:
     """The lifted plan of the single pair of ``trees``: numbers of the points in the table, and masses in 2^-60.
 
     What both distributions have on a point stays there and is not listed.

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from asot._typing import Float, Identity, Indices, Info
 from asot.anchors.space import AnchorSpace
@@ -228,7 +227,7 @@ class Grown(Solver):
     def pairs_per_tile(self, memory: int) -> int:
         return self._solver.pairs_per_tile(memory)
 
-    def solve(self, rows: Indices, columns: Indices, stop: NDArray[np.int64]) -> Solution:
+    def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
         known = np.maximum(rows, columns) < self._n_rows if self._symmetric else rows < self._n_rows
         fresh = ~known
         if fresh.all():

@@ -16,7 +16,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from asot._typing import Float, Identity, Indices, Info
 from asot.data.distinct import SparseHistograms
@@ -157,7 +156,7 @@ class Coarse(Features):
         """Roughly how long one thread takes for this many pairs."""
         return self._solver.expected_seconds(n_pairs) + n_pairs * (1e-6 if self._roots is None else 8e-6)
 
-    def solve(self, rows: Indices, columns: Indices, stop: NDArray[np.int64]) -> Measured:
+    def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Measured:
         return self.measured(self._solver.solve(rows, columns, stop), rows, columns)
 
     def measured(self, solved: Solution, rows: Indices, columns: Indices) -> Measured:
@@ -233,7 +232,7 @@ class CoarseValues(Solver):
     def pairs_per_tile(self, memory: int) -> int:
         return self._coarse.pairs_per_tile(memory)
 
-    def solve(self, rows: Indices, columns: Indices, stop: NDArray[np.int64]) -> Solution:
+    def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
         return self.of(self._coarse.solve(rows, columns, stop), rows, columns)
 
     def of(self, found: Measured, rows: Indices, columns: Indices) -> Solution:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from asot._typing import Float, Indices
 from asot.anchors.space import Cells
 from asot.exact.shared_cost import AnchorPlans, Trees
 from asot.native import Doubles, Floats, Int, Ints, Record, ShortInts, entry
@@ -22,16 +23,16 @@ from asot.native import Doubles, Floats, Int, Ints, Record, ShortInts, entry
 class LocalMeans(NamedTuple):
     """Local means of every distribution, ready to be compared: as rows, and transposed with padding."""
 
-    offsets: NDArray[np.int64]  # (N + 1,)
+    offsets: Indices  # (N + 1,)
     anchor: NDArray[np.int32]  # (cells,)
-    mass: NDArray[np.float64]  # flat: (stride,) for each distribution, zeros behind its cells
+    mass: Float  # flat: (stride,) for each distribution, zeros behind its cells
     variance: NDArray[np.float32]  # like mass: how far, squared, the points of a cell are from their mean
     mass_offsets: NDArray[np.int64]  # (N + 1,)
     place: NDArray[np.int32]  # (N, k) index of an anchor's cell among those of its distribution, or -1
     rows: NDArray[np.float32]  # flat: (cells + 3, w), the last three are padding
     column_offsets: NDArray[np.int64]  # (N + 1,)
     columns: NDArray[np.float32]  # flat: (w, stride) for each distribution, stride a multiple of 16
-    centers: NDArray[np.float64]  # (N, w) mean of each distribution
+    centers: Float  # (N, w) mean of each distribution
 
 
 class OwnCells(Record):
@@ -93,7 +94,7 @@ def means_to_lay_out(cells: Cells, n_anchors: int) -> tuple[LocalMeans, Callable
 
 def reprice(
     table: LocalMeans, trees: Trees, rows: NDArray[np.int64], columns: NDArray[np.int64], exponent: int,
-    prices: NDArray[np.float64], stop: Any,
+    prices: Float, stop: Any,
 ) -> None:  # fmt: skip
     """Fill ``prices`` (P, 5), columns contiguous, with what the anchor plans of a tile cost between local means.
 

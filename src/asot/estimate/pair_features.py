@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from asot._typing import Float, Identity, Indices, Info
 from asot.anchors.space import AnchorSpace, Assigned, cell_offsets, cells_to_fill, radii_of
@@ -116,7 +115,7 @@ class Features(Solver):
         """Which bounds it has."""
 
     @abstractmethod
-    def solve(self, rows: Indices, columns: Indices, stop: NDArray[np.int64]) -> Measured: ...
+    def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Measured: ...
 
     @abstractmethod
     def limits(self, features: Float) -> tuple[Float, Float]:
@@ -291,7 +290,7 @@ class PairFeatures(Features):
         fitting = memory // (anchor.bytes_per_tree() + 256)
         return int(np.clip(min(anchor.pairs_per_tile(memory) // len(self.views), fitting), 1, MOST_PAIRS))
 
-    def solve(self, rows: Indices, columns: Indices, stop: NDArray[np.int64]) -> Measured:
+    def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Measured:
         features = np.zeros((len(self.names), len(rows))).T  # column by column in memory, as they are used
         part = np.empty((len(CHEAP), len(rows))).T
         later = columns + self.column_start

@@ -19,7 +19,6 @@ from __future__ import annotations
 import functools
 
 import numpy as np
-from numpy.typing import NDArray
 
 from asot._typing import Float, Identity, Indices, Info
 from asot.exact.points import quantize_sparse
@@ -36,7 +35,7 @@ TRIANGLES = 4096
 """Triangles checked before anything is solved: a cost that is far from a metric fails at one of these."""
 
 
-def looks_like_metric(cost: NDArray[np.float64]) -> bool:
+def looks_like_metric(cost: Float) -> bool:
     """Whether a cost is square, zero on the diagonal, symmetric, and obeys the triangle inequality in a few
     triangles."""
     k = len(cost)
@@ -123,7 +122,7 @@ def describe(cancel: bool) -> Info:
     return {"solver": "network simplex", "common_mass_canceled": canceled, **IN_FLOAT64}
 
 
-def _sparse_rows(histograms: NDArray[np.float64]) -> tuple[SparseRows, int, float]:
+def _sparse_rows(histograms: Float) -> tuple[SparseRows, int, float]:
     """Rows (N, k) of total 1 as lists, the size of the longest one, and the mean size."""
     n, k = histograms.shape
     place = np.flatnonzero(histograms)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from asot._typing import Float, Info
+from asot._typing import Float, Indices, Info
 from asot.data.distributions import Distributions
 from asot.exact.any_cost import AnyCostOut, describe_any
 from asot.exact.auto import A_SUM, line_solver, lopsided_solver, on_cpu
@@ -86,7 +86,7 @@ class _Table(NamedTuple):
     kept: tuple[Any, ...]
 
 
-def _laid(rows: NDArray[np.int64], columns: NDArray[np.int64], **told: Any) -> _Table:
+def _laid(rows: Indices, columns: Indices, **told: Any) -> _Table:
     """A record and room for the answers of some pairs."""
     tile, values, steps = tile_of(rows, columns)
     units = np.empty(len(rows))
@@ -174,7 +174,7 @@ def _rest(
     return _fields(D, E, np.array(pivots, np.int32), np.zeros(len(pivots), np.int8), info, seconds, seconds)
 
 
-def _places(n_first: int, n_second: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _places(n_first: int, n_second: int) -> tuple[Indices, Indices]:
     """Rows and columns of all pairs, in the order of the pooled collection."""
     pairs = CrossPairs(n_first, n_second) if n_second else AllPairs(n_first)
     rows, columns = pairs.indices(0, len(pairs))

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from asot._typing import Identity, Indices, Info
+from asot._typing import Float, Identity, Indices, Info
 from asot.exact.price import PricedSolver, graph_seconds
 from asot.exact.shared_cost import Histograms, quantize_masses
 from asot.exact.workspace import MASS_BITS
@@ -66,13 +66,13 @@ should not lose digits to it."""
 class Graph(NamedTuple):
     """k points and their arcs, both ways: those of u are ``offsets[u]:offsets[u + 1]``."""
 
-    offsets: NDArray[np.int64]  # (k + 1,)
+    offsets: Indices  # (k + 1,)
     tails: NDArray[np.int32]  # (arcs,)
     heads: NDArray[np.int32]  # (arcs,)
-    lengths: NDArray[np.float64]  # (arcs,)
+    lengths: Float  # (arcs,)
 
 
-def graph_of(cost: NDArray[np.float64], *, symmetric: bool = False, n_jobs: int = 1) -> Graph | None:
+def graph_of(cost: Float, *, symmetric: bool = False, n_jobs: int = 1) -> Graph | None:
     """The graph along which a cost (k, k) is measured, or None if there is no sparse one.
 
     ``symmetric``: it is known to be.
@@ -94,7 +94,7 @@ def graph_of(cost: NDArray[np.float64], *, symmetric: bool = False, n_jobs: int 
     return Graph(np.concatenate([[0], np.cumsum(counts)]), tails, heads, lengths)
 
 
-def _slack(cost: NDArray[np.float64]) -> float:
+def _slack(cost: Float) -> float:
     """How much longer than its path a cost may be: rounding, and little of the shortest costs, which are all that some
     pairs have."""
     positive = cost[0][cost[0] > 0]
@@ -104,9 +104,7 @@ def _slack(cost: NDArray[np.float64]) -> float:
     return min(SLACK * most / len(cost), max(1e-12 * least, 1e-15 * most))
 
 
-def _find_arcs(
-    cost: NDArray[np.float64], slack: float, n_jobs: int, *, half: bool
-) -> tuple[NDArray[np.int32], NDArray[np.int64]] | None:
+def _find_arcs(cost: Float, slack: float, n_jobs: int, *, half: bool) -> tuple[NDArray[np.int32], Indices] | None:
     """Heads of all arcs, ordered by tail, and how many each tail has; None if they do not explain the cost."""
     k = len(cost)
     heads, counts = np.zeros((k, NEIGHBORS), dtype=np.int32), np.zeros(k, dtype=np.int64)
@@ -122,7 +120,7 @@ def _find_arcs(
     return heads[np.arange(NEIGHBORS) < counts[:, None]], counts
 
 
-def _both_ways(heads: NDArray[np.int32], counts: NDArray[np.int64]) -> bool:
+def _both_ways(heads: NDArray[np.int32], counts: Indices) -> bool:
     tails, k = np.repeat(np.arange(len(counts)), counts), len(counts)
     return np.array_equal(np.sort(k * tails + heads), np.sort(k * heads.astype(np.int64) + tails))
 
@@ -154,7 +152,7 @@ class ExactOnGraph(PricedSolver):
 
     _most_pairs = 2**16
 
-    def __init__(self, A: NDArray[np.float64], B: NDArray[np.float64] | None, graph: Graph) -> None:
+    def __init__(self, A: Float, B: Float | None, graph: Graph) -> None:
         self._A, self._B = quantize_masses(A), None if B is None else quantize_masses(B)
         self._graph = graph
         self._histograms = Histograms(A=self._A, B=self._A if self._B is None else self._B, cancel=1)

@@ -14,7 +14,6 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-from numpy.typing import NDArray
 
 from asot._typing import Identity, Indices, Info
 from asot.data.distinct import SparseHistograms
@@ -41,7 +40,7 @@ class LabelTile(Record):
 _common_mass = entry("common_mass", LabelMasses, LabelTile)
 
 
-def nested_codes(points: FloatArray) -> list[NDArray[np.int64]] | None:
+def nested_codes(points: FloatArray) -> list[Indices] | None:
     """The columns of points (V, d) as whole numbers (V,) from 0 on, if they nest: every column determines all columns
     that have fewer labels."""
     codes = [np.unique(column, return_inverse=True)[1].reshape(-1) for column in np.asarray(points).T]

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot._typing import Float, Identity, Info
+from asot._typing import Float, Identity, Indices, Info
 from asot.exact.runs import Runs, RunsSolver
 from asot.exact.workspace import LANES
 from asot.native import Double, Doubles, Int, Ints, Record, entry
@@ -107,7 +107,7 @@ class OneDimension(RunsSolver):
     def __init__(
         self,
         points: FloatArray,
-        offsets: NDArray[np.int64],
+        offsets: Indices,
         masses: Float,
         *,
         p: float = 1.0,

@@ -15,8 +15,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from asot._typing import Float, Indices
 from asot.data.distinct import SparseHistograms
 from asot.ground.metrics import CITYBLOCK, EUCLIDEAN
 from asot.run.protocols import TILE_SECONDS, Solver
@@ -35,7 +35,7 @@ PRODUCT, DIFFERENCE, OTHER = 1e-4, 6e-4, 1e-3
 IN_PLACE, GATHERED = 5e-4, 4e-3
 """Microseconds to read one coordinate of a point, where all of them are in use, and where some are."""
 
-Counts = NDArray[np.float64] | float
+Counts = Float | float
 
 
 def pair_seconds(p: Counts, q: Counts, width: Counts, *, each: float = PRODUCT, reading: Counts = IN_PLACE) -> Any:
@@ -158,11 +158,9 @@ class Split(NamedTuple):
     most_points: int
 
 
-def best_split(
-    rows: NDArray[np.int64], columns: NDArray[np.int64], n_pairs: float, dim: int, jobs: int, most: int
-) -> Split:
-    """The best use of a GPU for ``n_pairs`` between distributions of ``rows`` (N,) and ``columns`` (M,) points in ``dim``
-    coordinates, beside ``jobs`` threads; its kernels have room for ``most`` points on either side."""
+def best_split(rows: Indices, columns: Indices, n_pairs: float, dim: int, jobs: int, most: int) -> Split:
+    """The best use of a GPU for ``n_pairs`` between distributions of ``rows`` (N,) and ``columns`` (M,) points
+    in ``dim`` coordinates, beside ``jobs`` threads; its kernels have room for ``most`` points on either side."""
     if n_pairs == 0:
         return Split(0.0, np.inf, most)
     (n_rows, p, most_rows), (n_columns, q, most_columns) = _bins(rows), _bins(columns)
@@ -187,7 +185,7 @@ def call_seconds(size: float) -> float:
     return CALL_SECONDS + CALL_SECONDS_PER_POINT * size**2
 
 
-def gpu_rate(size: NDArray[np.float64]) -> NDArray[np.float64]:
+def gpu_rate(size: Float) -> Float:
     """Pairs per second of pairs of so many points on both sides: between the measured sizes, and on in the same way."""
     known, rate = np.log(np.array(RATES)).T
     x = np.log(np.maximum(size, RATES[0][0]))
@@ -209,7 +207,7 @@ def threads_seconds(one_thread: float, jobs: int) -> float:
     return min(one_thread, one_thread / jobs + THREADS_SECONDS)
 
 
-def _bins(sizes: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+def _bins(sizes: Indices) -> tuple[Float, Float, Indices]:
     """Distributions of about the same size: how many there are, their mean size, and the largest."""
     found, count = np.unique(sizes, return_counts=True)
     own = np.arange(len(found))

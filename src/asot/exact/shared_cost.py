@@ -32,7 +32,7 @@ OFFSET_WEIGHT = 0.85
 """Share of a node's mean cost that the greedy start subtracts; measured best between 0.7 and 1."""
 
 
-def quantize_masses(histograms: NDArray[np.float64]) -> NDArray[np.int64]:
+def quantize_masses(histograms: Float) -> NDArray[np.int64]:
     """Rows (N, k) of total 1 to int64 rows that sum to exactly 2^60; the largest entry absorbs the rounding."""
     total = 1 << MASS_BITS
     masses = np.ascontiguousarray(np.rint(histograms * float(total)), dtype=np.int64)
@@ -58,21 +58,21 @@ class QuantizedCost:
     """
 
     integer: NDArray[np.int64]  # (k, l) costs, shifted left by index_bits
-    unit: NDArray[np.float64]  # (k, l)
+    unit: Float  # (k, l)
     row_offset: NDArray[np.int64]  # (k,) for the greedy start
     column_offset: NDArray[np.int64]  # (l,)
     index_bits: int
     exponent: int
 
 
-def quantize_cost(cost: NDArray[np.float64]) -> QuantizedCost:
+def quantize_cost(cost: Float) -> QuantizedCost:
     """Prepare a finite cost (k, l) ≥ 0."""
     index_bits = index_bits_for(*cost.shape)
     exponent = int(np.frexp(cost.max())[1])
     unit = np.ldexp(np.ascontiguousarray(cost), -exponent)
     scale = 2.0 ** cost_bits_for(index_bits)
 
-    def packed(values: NDArray[np.float64]) -> NDArray[np.int64]:
+    def packed(values: Float) -> NDArray[np.int64]:
         return np.rint(values * scale).astype(np.int64) << index_bits
 
     return QuantizedCost(
@@ -147,7 +147,7 @@ class ExactSharedCost(PricedSolver):
         self.info = describe(cancel)
 
     @staticmethod
-    def count_nodes(cost: NDArray[np.float64], cancel: bool) -> int:
+    def count_nodes(cost: Float, cancel: bool) -> int:
         """The most sources and sinks that a pair can have."""
         return cost.shape[0] if cancel else sum(cost.shape)
 
@@ -223,13 +223,13 @@ class Trees(NamedTuple):
     both histograms have on an anchor stays there and is not listed.
     """
 
-    values: NDArray[np.float64]  # (P,)
+    values: Float  # (P,)
     pivots: NDArray[np.int32]  # (P,)
-    start: NDArray[np.int64]  # (P + 1,)
+    start: Indices  # (P + 1,)
     source: NDArray[np.int32]  # (arcs,)
     sink: NDArray[np.int32]  # (arcs,)
     mass: NDArray[np.int64]  # (arcs,)
-    potential: NDArray[np.float64]  # (P, k) f, 1-Lipschitz for the cost: ⟨f, a⟩ - ⟨f, b⟩ is the value
+    potential: Float  # (P, k) f, 1-Lipschitz for the cost: ⟨f, a⟩ - ⟨f, b⟩ is the value
 
     def at_unit(self, exponent: int) -> AnchorPlans:
         """The plans of the tile, with potentials in units of 2^exponent."""
@@ -238,7 +238,7 @@ class Trees(NamedTuple):
         return AnchorPlans.of(self, k=k, **scales)
 
 
-def solve_one(a: NDArray[np.float64], b: NDArray[np.float64], cost: NDArray[np.float64]) -> Transport:
+def solve_one(a: Float, b: Float, cost: Float) -> Transport:
     """Value, plan and potentials of one pair of histograms (k,) and (l,) of total 1, any cost ≥ 0."""
     from scipy import sparse
 

@@ -296,7 +296,7 @@ def _short_points(ground: Ground) -> dict[str, NDArray[np.float32]]:
     return {"near_center": short, "squares": squares.astype(np.float32)}
 
 
-def _blocks(sizes: NDArray[np.int64], most: int, most_points: int) -> list[tuple[int, int]]:
+def _blocks(sizes: Indices, most: int, most_points: int) -> list[tuple[int, int]]:
     """Ranges of at most ``most`` distributions and, unless one alone has more, ``most_points`` points."""
     ends = np.concatenate([[0], np.cumsum(sizes)])
     blocks, low = [], 0

@@ -206,7 +206,7 @@ class Search:
         return {**self.solver.info, **self.made, **own}
 
 
-def _among(keys: NDArray[np.int64], known: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _among(keys: Indices, known: Indices) -> NDArray[np.bool_]:
     """Which of some keys (P,) are among sorted ones (S,), S ≥ 1."""
     place = np.minimum(np.searchsorted(known, keys), len(known) - 1)
     return np.asarray(known[place] == keys)
