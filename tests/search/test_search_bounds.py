@@ -35,7 +35,7 @@ def cascade_of(D, metric="euclidean", parameters=None, *, projections=True, pote
 def all_bounds(cascade):
     """The matrix of the best bounds, read off the lists of nearest columns."""
     n = cascade.shape.n_rows
-    columns, bounds = cascade.nearest_by_bound(n - 1, 1)
+    columns, bounds = cascade.nearest_by_bound(0, n, n - 1, 1)
     matrix = np.zeros((n, n))
     np.put_along_axis(matrix, columns, bounds, axis=1)
     return matrix

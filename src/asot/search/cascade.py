@@ -67,16 +67,14 @@ class Cascade:
             group_stride=len(p.fine) * SHARES * WIDTH, row_stride=SHARES * WIDTH, **sorted_means,
         )  # fmt: skip
 
-    def nearest_by_bound(self, count: int, n_jobs: int, rows: tuple[int, int] | None = None) -> tuple[Indices, Float]:
-        low, high = (0, self.shape.n_rows) if rows is None else rows
-        columns = np.full((high - low, count), -1)
-        bounds = np.full((high - low, count), np.inf)
-        tables, lists = self._tables(), NearestLists(top=low, count=count, columns=columns, bounds=bounds)
+    def nearest_by_bound(self, start: int, stop: int, count: int, n_jobs: int) -> tuple[Indices, Float]:
+        columns, bounds = np.full((stop - start, count), -1), np.full((stop - start, count), np.inf)
+        tables, lists = self._tables(), NearestLists(top=start, count=count, columns=columns, bounds=bounds)
 
-        def piece(part: tuple[int, int], stop: Stop) -> None:
-            nearest(tables, search_limits(self.shape, stop), lists, self.shape.n_columns, *part)
+        def piece(rows: tuple[int, int], raised: Stop) -> None:
+            nearest(tables, search_limits(self.shape, raised), lists, self.shape.n_columns, *rows)
 
-        in_threads(piece, tiles(high, _ROWS, low), n_jobs)
+        in_threads(piece, tiles(stop, _ROWS, start), n_jobs)
         return columns, self.unit * bounds
 
     def pairs_within(self, start: int, stop: int, limits: Float, settled: Indices, n_jobs: int) -> Left:

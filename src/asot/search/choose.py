@@ -313,7 +313,7 @@ def _find_promising(search: Search, plan: _Plan, groups: list[tuple[int, int]], 
     K = best.distances.shape[1]
     count = min(search.shape.n_columns - search.shape.within, 2 * K + 8)
     for low, high in groups:
-        columns, bounds = plan.look.nearest_by_bound(count, search.jobs, (low, high))
+        columns, bounds = plan.look.nearest_by_bound(low, high, count, search.jobs)
         search.solve_nearest(np.arange(low, high), columns, bounds, best)
 
 

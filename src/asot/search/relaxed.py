@@ -56,13 +56,8 @@ class RelaxedCost(Record):
     """What shipping a unit of mass costs: a power of the ground distance (``native/search/relaxed_costs.hpp``)."""
 
     _fields_ = [  # noqa: RUF012
-        ("code", Int),  # `Ground.code`
-        ("order", Double),
-        ("transform", Int),  # as in `asot.ground.costs`
-        ("power", Double),
-        ("error", Double),  # by which a computed distance may be off in absolute terms
-        ("cancels", Int),  # whether common mass may be left out: the cost is a metric
-    ]
+        ("code", Int), ("order", Double), ("transform", Int), ("power", Double), ("error", Double), ("cancels", Int),
+    ]  # fmt: skip
 
 
 class RelaxedRange(Record):
@@ -106,28 +101,26 @@ class Relaxed:
         rounded_up = 1.0 + 1e-13 * self.cost.power
         return np.asarray((limits / self.scale) ** self.cost.power / self.mass * rounded_up)
 
-    def nearest_by_bound(self, count: int, n_jobs: int, rows: tuple[int, int] | None = None) -> tuple[Indices, Float]:
-        top, end = (0, self.shape.n_rows) if rows is None else rows
-        columns = np.full((end - top, count), -1)
-        smallest = np.full((end - top, count), np.inf)
-        lists = NearestLists(top=top, count=count, columns=columns, bounds=smallest)
-        start = self.shape.column_start
+    def nearest_by_bound(self, start: int, stop: int, count: int, n_jobs: int) -> tuple[Indices, Float]:
+        columns, smallest = np.full((stop - start, count), -1), np.full((stop - start, count), np.inf)
+        lists = NearestLists(top=start, count=count, columns=columns, bounds=smallest)
+        own = self.shape.column_start
 
-        def piece(block: tuple[int, int], stop: Stop) -> None:
+        def piece(block: tuple[int, int], raised: Stop) -> None:
             for first, last in self.column_blocks:
                 bounds = np.empty((block[1] - block[0], last - first))
-                _bounds(self.points, self.cost, _range(*block, start + first, start + last), bounds, stop)
-                if stop[0] != 0:
+                _bounds(self.points, self.cost, _range(*block, own + first, own + last), bounds, raised)
+                if raised[0] != 0:
                     return
                 _keep(_range(*block, first, last), bounds, self.shape.within, lists)
 
-        in_threads(piece, self._row_blocks(top, end), n_jobs)
+        in_threads(piece, self._row_blocks(start, stop), n_jobs)
         return columns, self.scale * (smallest * self.mass) ** (1.0 / self.cost.power)
 
     def pairs_within(self, start: int, stop: int, limits: Float, settled: Indices, n_jobs: int) -> Left:
         scaled, within = self.scaled(limits), self.shape.within
-        rows = self._row_blocks(start, stop)
-        work = [(*b, *c) for b in rows for c in self.column_blocks if not within or c[1] > b[0] + 1]
+        blocks = self._row_blocks(start, stop)
+        work = [(*b, *c) for b in blocks for c in self.column_blocks if not within or c[1] > b[0] + 1]
 
         def piece(part: tuple[int, int, int, int], stop: Stop) -> Left:
             low, high, first, last = part
@@ -226,8 +219,8 @@ class Chain:
     cascade: Cascade
     relaxed: Relaxed
 
-    def nearest_by_bound(self, count: int, n_jobs: int, rows: tuple[int, int] | None = None) -> tuple[Indices, Float]:
-        return self.cascade.nearest_by_bound(count, n_jobs, rows)
+    def nearest_by_bound(self, start: int, stop: int, count: int, n_jobs: int) -> tuple[Indices, Float]:
+        return self.cascade.nearest_by_bound(start, stop, count, n_jobs)
 
     def pairs_within(self, start: int, stop: int, limits: Float, settled: Indices, n_jobs: int) -> Left:
         rows, columns, _ = self.cascade.pairs_within(start, stop, limits, settled, n_jobs)

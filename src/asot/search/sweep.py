@@ -61,11 +61,8 @@ class Look(Protocol):
     A column j is distribution ``column_start + j`` of the collection.
     """
 
-    def nearest_by_bound(self, count: int, n_jobs: int, rows: tuple[int, int] | None = None) -> tuple[Indices, Float]:
-        """The ``count`` columns with the smallest bounds of every row (n_rows, count), ascending, and their bounds.
-
-        ``rows`` (start, stop): only of these (stop - start, count).
-        """
+    def nearest_by_bound(self, start: int, stop: int, count: int, n_jobs: int) -> tuple[Indices, Float]:
+        """The ``count`` columns with the smallest bounds of the rows start..stop-1, ascending, and their bounds."""
         ...
 
     def pairs_within(self, start: int, stop: int, limits: Float, settled: Indices, n_jobs: int) -> Left:
@@ -140,7 +137,7 @@ class Search:
     def solve_promising(self, look: Look, best: Best, count: int) -> None:
         """A first answer for every row, from the pairs that look nearest."""
         for start, stop in self._rounds(once=False):
-            columns, bounds = look.nearest_by_bound(count, self.jobs, (start, stop))
+            columns, bounds = look.nearest_by_bound(start, stop, count, self.jobs)
             self.solve_nearest(np.arange(start, stop), columns, bounds, best)
         self.made["n_promising"] = sum(map(len, self._parts))
 
