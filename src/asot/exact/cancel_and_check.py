@@ -25,7 +25,7 @@ from asot.exact.points import quantize_sparse
 from asot.exact.price import PricedSolver, sparse_rows_seconds
 from asot.exact.workspace import MASS_BITS
 from asot.native import Double, Doubles, Int, Ints, Record, Tile, entry, tile_of
-from asot.run.protocols import IN_FLOAT64, Solution, Status, all_ended
+from asot.run.protocols import IN_FLOAT64, Solution, Status, all_ended, identity_of
 
 SLACK = 1e-12
 """Share of the largest cost of a pair by which a difference may exceed a cost through rounding; a value may be off by
@@ -102,13 +102,9 @@ class CancelAndCheck(PricedSolver):
         self.info = describe(cancel)
 
     def identity(self) -> Identity:
-        return {
-            "solver": "sparse rows, 1",
-            "A": self._rows.arrays(),
-            "B": None if self._within else self._columns.arrays(),
-            "cost": {"unit": self._unit_cost, "exponent": self._exponent},
-            "cancel": self._cancel,
-        }
+        cost = {"unit": self._unit_cost, "exponent": self._exponent}
+        A, B = self._rows.arrays(), None if self._within else self._columns.arrays()
+        return identity_of("sparse rows, 1", A=A, B=B, cost=cost, cancel=self._cancel)
 
     def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
         tile, values, pivots = tile_of(rows, columns, stop)

@@ -14,14 +14,12 @@ import torch
 from torch import Tensor
 
 from asot.data.reading import place_of
-from asot.gradients.clouds import CloudPlan
+from asot.gradients.clouds import CODES, CloudPlan
 from asot.gradients.on_gpu import REALS, home_of, in_one_piece
 from asot.gradients.problems import Clouds, Plans, Side
 from asot.gradients.solver import solve
 from asot.gradients.tensors import balance_of, wide
-from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN
 
-CODES = {"euclidean": EUCLIDEAN, "sqeuclidean": EUCLIDEAN, "cityblock": CITYBLOCK, "chebyshev": CHEBYSHEV}
 EXTREME = 300
 """A pair whose coordinates, to the power of its costs, are beyond 2^±300 is solved in a unit of its own."""
 NO_EXPONENT = -1100

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from asot.gradients.tensors import as_order, check_tensors, import_torch, wide
+from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN
 from asot.validation import as_choice
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class CloudPlan(NamedTuple):
     g: Tensor
 
 
-METRICS = ("euclidean", "sqeuclidean", "cityblock", "chebyshev")
+CODES = {"euclidean": EUCLIDEAN, "sqeuclidean": EUCLIDEAN, "cityblock": CITYBLOCK, "chebyshev": CHEBYSHEV}
 
 
 def wasserstein(
@@ -106,7 +107,7 @@ def wasserstein(
     torch = import_torch()
     given = {"x": x, "y": y, **{name: mass for name, mass in (("a", a), ("b", b)) if mass is not None}}
     check_tensors(given, "asot.pairwise_exact")
-    as_choice(metric, "metric", METRICS)
+    as_choice(metric, "metric", tuple(CODES))
     p = as_order(p)
     from asot.gradients.given_clouds import GivenClouds, read_pairs
 

@@ -11,7 +11,7 @@ from asot._typing import Float, Identity, Indices, Info
 from asot.data.spaces.reading import Spaces
 from asot.exact.price import PricedSolver
 from asot.native import Double, Doubles, Int, Ints, Record, Tile, entry
-from asot.run.protocols import IN_FLOAT64, Solution, Status, all_ended
+from asot.run.protocols import IN_FLOAT64, Solution, Status, all_ended, identity_of
 from asot.spaces.bounds import Bounds
 
 FROM_BOUND, FROM_PRODUCT = 1, 2
@@ -95,20 +95,11 @@ class Gromov(PricedSolver):
 
     def identity(self) -> Identity:
         s = self.spaces
-        return {
-            "solver": "gromov, 2",
-            "start": s.start,
-            "distance": s.distance,
-            "mass": s.mass,
-            "features": s.features,
-            "exponent": s.exponent,
-            "p": self._p,
-            "alpha": self._alpha,
-            "starts": self._starts,
-            "max_steps": self._max_steps,
-            "bounds": self.has_bounds,
-            "column_start": self.column_start,
-        }
+        return identity_of(
+            "gromov, 2", start=s.start, distance=s.distance, mass=s.mass, features=s.features, exponent=s.exponent,
+            p=self._p, alpha=self._alpha, starts=self._starts, max_steps=self._max_steps, bounds=self.has_bounds,
+            column_start=self.column_start,
+        )  # fmt: skip
 
     def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
         found = self.energies(rows, columns, stop)
