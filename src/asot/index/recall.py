@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from asot._typing import Float, Indices
 from asot.index.search import CERTAIN, TIMES, Trust
-from asot.search.stated_recall import NORMAL, design_effect, wilson
+from asot.search.stated_recall import interval_of
 from asot.validation import as_number
 
 MISSED = (0.1, 0.07, 0.05, 0.035, 0.025, 0.0175, 0.0125, 0.008, 0.005, 0.0025, 0.0)
@@ -71,13 +71,13 @@ def rehearse(search: Search, shortfalls: Shortfalls, members: NDArray[np.int64],
     for missed in MISSED:
         trust = _trust(shares, missed)
         found = (shares * np.array(trust)[:, None] <= 1.0).all(axis=1)
-        if _interval(found.mean(axis=1), found.shape[1])[0] >= recall:
+        if interval_of(found.mean(axis=1), found.shape[1])[0] >= recall:
             break
     else:
         return certain(recall)
     truth, trusted = search(second, CERTAIN), search(second, trust)
     found_shares = _shares(trusted.slots, truth.slots)
-    interval = _interval(found_shares, truth.slots.shape[1])
+    interval = interval_of(found_shares, truth.slots.shape[1])
     lucky = found_shares.mean() < recall  # the choice was: rather be certain than promise too much
     if lucky or trusted.solves > WORTH * truth.solves:
         return certain(recall)
@@ -99,9 +99,3 @@ def certain(recall: float) -> Rehearsal:
 def _shares(found: NDArray[np.int64], truth: NDArray[np.int64]) -> NDArray[np.float64]:
     """The share of the true neighbors that were found, by row."""
     return np.array([len(np.intersect1d(a, b)) / len(b) for a, b in zip(found, truth, strict=True)])
-
-
-def _interval(shares: NDArray[np.float64], n_neighbors: int) -> tuple[float, float]:
-    """Wilson's 95 % interval, for neighbors that are missed together within a row."""
-    n = len(shares) * n_neighbors / design_effect(shares, n_neighbors)
-    return wilson(float(shares.mean()), n, NORMAL)
