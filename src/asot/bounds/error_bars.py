@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from asot._typing import Float, Identity, Indices
 from asot.anchors.space import AnchorSpace, Assigned, radii_of
 from asot.bounds.cell_bracket import cell_bracket, cell_table
-from asot.bounds.point_bracket import PointTable, bracket, order_along, point_table
+from asot.bounds.point_bracket import bracket, order_along, point_table
 from asot.bounds.short_vectors import Coordinates, short_coordinates
 from asot.data.distinct import SparseHistograms, numbered_histograms, sparse_histograms
 from asot.data.distributions import Distributions
@@ -190,11 +190,11 @@ class PointBounds(Bounds):
         cell = np.empty(len(own.histograms.points), dtype=np.int64)
         cell[own.number[used]] = nearest[used]  # equal points have the same anchor
         self._short, self._means = own.short, own.means
-        self._table = point_table(own.histograms, cell, self._short, space.n_anchors, self._n_jobs, own.along)
+        self._table, _ = point_table(own.histograms, cell, self._short, space.n_anchors, self._n_jobs, own.along)
 
-    def tables(self) -> tuple[PointTable, Float, Coordinates]:
+    def tables(self) -> tuple[dict[str, NDArray[Any]], Float, Coordinates]:
         """What a GPU needs: the points, the means (N, w) of all distributions, and the coordinates of both."""
-        return self._table, self._means, self._short
+        return self._table.arrays(), self._means, self._short
 
     def _bracket(self, trees: Trees, rows: Indices, columns: Indices, stop: Any) -> tuple[Float, Float]:
         return bracket(self._table, trees, rows, columns, self._short.exponent, stop)

@@ -18,7 +18,7 @@ neighbors in its sorted list: merging two such lists both cancels common mass an
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,17 +35,14 @@ from asot.run.executors import in_ranges, in_stretches
 # ------------------------------------------------------------------------------------------------ the table of points
 
 
-class PointTable(NamedTuple):
-    """Distributions as sparse histograms over distinct points that are numbered cell by cell."""
+class BracketPoints(Record):
+    """Distributions as sparse histograms over distinct points that are numbered cell by cell
+    (``native/bounds/point_bracket.cpp``)."""
 
-    offsets: Indices  # (N + 1,)
-    point: Indices  # (nnz,) ascending within a distribution
-    masses: NDArray[np.int64]  # (nnz,) sum to 2^60 within a distribution
-    cell: NDArray[np.int32]  # (V,) ascending
-    points: Float  # (V, w)
-    rest: Float  # (V,)
-    height: Float  # (k,) mean first coordinate of the points of each cell
-    original: Indices  # (V,) the number each point had before
+    _fields_ = [  # noqa: RUF012
+        ("k", Int), ("width", Int), ("offsets", Ints), ("point", Ints), ("masses", Ints), ("cell", ShortInts),
+        ("points", Doubles), ("rest", Doubles), ("height", Doubles),
+    ]  # fmt: skip
 
 
 class Renumbering(Record):
@@ -64,10 +61,11 @@ def point_table(
     k: int,
     n_jobs: int = 1,
     along: Indices | None = None,
-) -> PointTable:
-    """Renumber the distinct points, cell by cell. ``cell`` (V,) is the anchor of each, of ``k``.
+) -> tuple[BracketPoints, Indices]:
+    """Renumber the distinct points, cell by cell; also the numbers (V,) that they had before.
 
-    ``along`` is their order by the first coordinate (`order_along`), if it is known.
+    ``cell`` (V,) is the anchor of each, of ``k``; ``along`` their order by the first coordinate (`order_along`), if it
+    is known.
     """
     first = coordinates.points[:, 0]
     order = _by_cell(order_along(coordinates) if along is None else along, cell, k)
@@ -83,8 +81,11 @@ def point_table(
         lambda low, high: coordinates.points.take(order[low:high], axis=0, out=points[low:high], mode="clip"),
     )
     height = np.bincount(cell, weights=first, minlength=k) / np.maximum(np.bincount(cell, minlength=k), 1)
-    cells = cell[order].astype(np.int32)
-    return PointTable(offsets, index, masses, cells, points, coordinates.rest[order], height, order)
+    table = BracketPoints(
+        k=k, width=points.shape[1], offsets=offsets, point=index, masses=masses, cell=cell[order].astype(np.int32),
+        points=points, rest=coordinates.rest[order], height=height,
+    )  # fmt: skip
+    return table, order
 
 
 def order_along(coordinates: Coordinates) -> Indices:
@@ -99,15 +100,6 @@ def _by_cell(along: Indices, cell: Indices, k: int) -> Indices:
 
 
 # ------------------------------------------------------------------------------------------------ plans and brackets
-
-
-class BracketPoints(Record):
-    """A `PointTable` (``native/bounds/point_bracket.cpp``)."""
-
-    _fields_ = [  # noqa: RUF012
-        ("k", Int), ("width", Int), ("offsets", Ints), ("point", Ints), ("masses", Ints), ("cell", ShortInts),
-        ("points", Doubles), ("rest", Doubles), ("height", Doubles),
-    ]  # fmt: skip
 
 
 class BoundedPairs(Record):
@@ -130,30 +122,26 @@ _bracket = entry("point_bracket", BracketPoints, AnchorPlans, BoundedPairs)
 _lift = entry("lift_plan", BracketPoints, AnchorPlans, LiftedPlan)
 
 
-def _record(table: PointTable) -> BracketPoints:
-    return BracketPoints.of(table, k=len(table.height), width=table.points.shape[1])
-
-
 def bracket(
-    table: PointTable, trees: Trees, rows: NDArray[np.int64], columns: NDArray[np.int64], exponent: int, stop: Any
+    table: BracketPoints, trees: Trees, rows: NDArray[np.int64], columns: NDArray[np.int64], exponent: int, stop: Any
 ) -> tuple[Float, Float]:
     """Lower and upper bounds (P,) on W_1 of the pairs of a tile, rounded outward."""
     lower, upper = np.zeros(len(rows)), np.zeros(len(rows))
     pairs = BoundedPairs(n=len(rows), rows=rows, columns=columns, lower=lower, upper=upper, stop=stop)
-    _bracket(_record(table), trees.at_unit(exponent), pairs)
+    _bracket(table, trees.at_unit(exponent), pairs)
     return np.ldexp(lower, exponent - MASS_BITS), np.ldexp(upper, exponent - MASS_BITS)
 
 
-def lift(table: PointTable, trees: Trees, row: int, column: int) -> tuple[Indices, Indices, Indices]:
+def lift(table: BracketPoints, trees: Trees, row: int, column: int) -> tuple[Indices, Indices, Indices]:
     """The lifted plan of the single pair of ``trees``: numbers of the points in the table, and masses in 2^-60.
 
     What both distributions have on a point stays there and is not listed.
     """
-    sizes = np.diff(table.offsets)
-    most = int(sizes[row] + sizes[column]) + 2 * len(table.height) + 2  # as in the kernel
+    sizes = np.diff(table.arrays()["offsets"])
+    most = int(sizes[row] + sizes[column]) + 2 * table.k + 2  # as in the kernel
     source, sink, mass = (np.empty(most, dtype=np.int64) for _ in range(3))
     count = np.zeros(1, dtype=np.int64)
     out = LiftedPlan(row=row, column=column, source=source, sink=sink, mass=mass, count=count)
-    _lift(_record(table), trees.at_unit(0), out)
+    _lift(table, trees.at_unit(0), out)
     arcs = int(count[0])
     return source[:arcs], sink[:arcs], mass[:arcs]

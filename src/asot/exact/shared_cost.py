@@ -14,7 +14,6 @@ largest cost. Costs that mean "never" do not count: pairs that use none of them 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -50,23 +49,18 @@ def cost_bits_for(index_bits: int) -> int:
     return 62 - 2 * index_bits
 
 
-@dataclass(frozen=True)
-class QuantizedCost:
-    """A shared cost, prepared once for all pairs.
+class SharedCost(Record):
+    """A quantized cost (``native/exact/shared_cost.hpp``): ``unit`` holds the costs divided by a power of two, so that
+    they are at most 1 and sums of them cannot overflow."""
 
-    ``unit`` holds the costs divided by 2^exponent, so that they are at most 1 and sums of them cannot overflow.
-    """
-
-    integer: NDArray[np.int64]  # (k, l) costs, shifted left by index_bits
-    unit: Float  # (k, l)
-    row_offset: NDArray[np.int64]  # (k,) for the greedy start
-    column_offset: NDArray[np.int64]  # (l,)
-    index_bits: int
-    exponent: int
+    _fields_ = [  # noqa: RUF012
+        ("k", Int), ("l", Int), ("integer", Ints), ("unit", Doubles), ("row_offset", Ints), ("column_offset", Ints),
+        ("index_bits", Int),
+    ]  # fmt: skip
 
 
-def quantize_cost(cost: Float) -> QuantizedCost:
-    """Prepare a finite cost (k, l) ≥ 0."""
+def quantize_cost(cost: Float) -> tuple[SharedCost, int]:
+    """Prepare a finite cost (k, l) ≥ 0, once for all pairs; also the exponent of the power that its units are of."""
     index_bits = index_bits_for(*cost.shape)
     exponent = int(np.frexp(cost.max())[1])
     unit = np.ldexp(np.ascontiguousarray(cost), -exponent)
@@ -75,23 +69,11 @@ def quantize_cost(cost: Float) -> QuantizedCost:
     def packed(values: Float) -> NDArray[np.int64]:
         return np.rint(values * scale).astype(np.int64) << index_bits
 
-    return QuantizedCost(
-        integer=packed(unit),
-        unit=unit,
-        row_offset=packed(OFFSET_WEIGHT * unit.mean(axis=1)),
-        column_offset=packed(OFFSET_WEIGHT * unit.mean(axis=0)),
-        index_bits=index_bits,
-        exponent=exponent,
-    )
-
-
-class SharedCost(Record):
-    """A quantized cost, as kernels see it (``native/exact/shared_cost.hpp``)."""
-
-    _fields_ = [  # noqa: RUF012
-        ("k", Int), ("l", Int), ("integer", Ints), ("unit", Doubles), ("row_offset", Ints), ("column_offset", Ints),
-        ("index_bits", Int),
-    ]  # fmt: skip
+    row_offset, column_offset = (packed(OFFSET_WEIGHT * unit.mean(axis=axis)) for axis in (1, 0))
+    return SharedCost(
+        k=len(cost), l=cost.shape[1], integer=packed(unit), unit=unit, row_offset=row_offset,
+        column_offset=column_offset, index_bits=index_bits,
+    ), exponent  # fmt: skip
 
 
 class Histograms(Record):
@@ -135,15 +117,13 @@ class ExactSharedCost(PricedSolver):
     _most_pairs = 2**16
 
     def __init__(self, A: Float, B: Float | None, cost: Float, *, cancel: bool) -> None:
-        self._cost = quantize_cost(cost)
+        self._cost, self._exponent = quantize_cost(cost)
         self._cancel = cancel
         self._A = quantize_masses(A)
         self._B = self._A if B is None else quantize_masses(B)
-        k, l = cost.shape
-        self._record = SharedCost.of(self._cost, k=k, l=l)
         self._histograms = Histograms(A=self._A, B=self._B, cancel=int(cancel))
         self._nodes = self.count_nodes(cost, cancel)
-        self._exponent, self._seconds = self._cost.exponent, shared_cost_seconds(self._nodes)
+        self._seconds = shared_cost_seconds(self._nodes)
         self.info = describe(cancel)
 
     @staticmethod
@@ -152,12 +132,15 @@ class ExactSharedCost(PricedSolver):
         return cost.shape[0] if cancel else sum(cost.shape)
 
     def identity(self) -> Identity:
-        B, cost = None if self._B is self._A else self._B, {"unit": self._cost.unit, "exponent": self._cost.exponent}
+        B, cost = (
+            None if self._B is self._A else self._B,
+            {"unit": self._cost.arrays()["unit"], "exponent": self._exponent},
+        )
         return identity_of("shared cost, 1", A=self._A, B=B, cost=cost, cancel=self._cancel)
 
     def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
         tile, values, pivots = tile_of(rows, columns, stop)
-        _solve_tile(self._histograms, self._record, tile)
+        _solve_tile(self._histograms, self._cost, tile)
         status = np.full(len(rows), Status.OPTIMAL, dtype=np.int8)
         return Solution(np.ldexp(values, self._exponent - MASS_BITS), status, pivots)
 
@@ -165,35 +148,33 @@ class ExactSharedCost(PricedSolver):
         """Like `solve`, with the optimal flows and potentials of every pair. Only where common mass is canceled."""
         if not self._cancel:
             raise ValueError("trees only exist for metric costs, where common mass is canceled")
-        c, n, k = self._cost, len(rows), self._nodes
+        n, k = len(rows), self._nodes
         tile, values, pivots = tile_of(rows, columns, stop)
         start = np.zeros(n + 1, dtype=np.int64)
         source, sink = np.empty(n * (k - 1), dtype=np.int32), np.empty(n * (k - 1), dtype=np.int32)
         mass, potential = np.empty(n * (k - 1), dtype=np.int64), np.empty((n, k))
-        half = c.exponent // 2  # 2^exponent itself may be out of range
+        half = self._exponent // 2  # 2^exponent itself may be out of range
         out = TreesOut(
             start=start, source=source, sink=sink, mass=mass, potential=potential,
-            size=2.0**half, more_size=2.0 ** (c.exponent - half),
+            size=2.0**half, more_size=2.0 ** (self._exponent - half),
         )  # fmt: skip
-        _solve_trees(self._histograms, self._record, tile, out)
-        values = np.ldexp(values, c.exponent - MASS_BITS)
+        _solve_trees(self._histograms, self._cost, tile, out)
+        values = np.ldexp(values, self._exponent - MASS_BITS)
         return Trees(values, pivots, start, source, sink, mass, potential)
 
     def solve_plans(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
         """Like `solve`, with plans and potentials. All masses are shipped, so it is slower."""
-        c, n = self._cost, len(rows)
-        k, l = c.unit.shape
-        values, pivots = np.zeros(n), np.zeros(n, dtype=np.int32)
+        n, k, l = len(rows), self._cost.k, self._cost.l
+        tile, values, pivots = tile_of(rows, columns, stop)
         source, sink, mass = (np.zeros((n, k + l - 1), dtype=np.int64) for _ in range(3))
         f, g = np.zeros((n, k)), np.zeros((n, l))
         out = PlansOut(source=source, sink=sink, mass=mass, f=f, g=g)
-        tile = Tile(n=n, rows=rows, columns=columns, values=values, steps=pivots, stop=stop)
-        _solve_plans(self._histograms, self._record, tile, out)
-        values = np.ldexp(values, c.exponent - MASS_BITS)
+        _solve_plans(self._histograms, self._cost, tile, out)
+        values = np.ldexp(values, self._exponent - MASS_BITS)
         entry = np.nonzero(mass)
         plans = TilePlans(
             entry[0], source[entry], sink[entry], np.ldexp(mass[entry].astype(np.float64), -MASS_BITS),
-            np.ldexp(f, c.exponent), np.ldexp(g, c.exponent),
+            np.ldexp(f, self._exponent), np.ldexp(g, self._exponent),
         )  # fmt: skip
         return all_ended(Status.OPTIMAL, values, pivots, plans=plans)
 

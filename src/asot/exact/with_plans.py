@@ -64,7 +64,7 @@ class ExactWithPlans(ExactSharedCost):
     """The CPU solver that also reads out the trees. All masses are shipped, so it is slower than its parent."""
 
     def pairs_per_tile(self, memory: int) -> int:
-        return max(1, min(super().pairs_per_tile(memory), memory // (64 * sum(self._cost.unit.shape))))
+        return max(1, min(super().pairs_per_tile(memory), memory // (64 * (self._cost.k + self._cost.l))))
 
     def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
         return self.solve_plans(rows, columns, stop)
