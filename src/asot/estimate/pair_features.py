@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from asot._typing import Float, Identity, Indices, Info
 from asot.anchors.space import AnchorSpace, Assigned, cell_offsets, cells_to_fill, radii_of
@@ -25,7 +26,7 @@ from asot.estimate.local_means import means_to_lay_out, reprice
 from asot.exact.cuda.solver import MAX_NODES, ExactCuda
 from asot.exact.shared_cost import ExactSharedCost, Trees, describe
 from asot.run.executors import in_stretches
-from asot.run.protocols import Solution, Solver, Status, identity_of
+from asot.run.protocols import Solution, Solver, Status
 from asot.validation import as_n_jobs
 
 CHEAP = ("anchor", "radii", "stays", "moves", "dual", "means", "spread")
@@ -115,7 +116,7 @@ class Features(Solver):
         """Which bounds it has."""
 
     @abstractmethod
-    def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Measured: ...
+    def solve(self, rows: Indices, columns: Indices, stop: NDArray[np.int64]) -> Measured: ...
 
     @abstractmethod
     def limits(self, features: Float) -> tuple[Float, Float]:
@@ -184,7 +185,7 @@ class View:
         if own is None:
             own = OnAnchors(space, both, column_start, space.nearest_of(both, device="cpu", n_jobs=n_jobs))
         self.radii, self._histograms = own.radii, own.histograms
-        self.cost, self._on_anchors = own.cost, own
+        self.cost, self.untied, self._on_anchors = own.cost, own.untied, own
         self.loose = (2.0 * TIE_BREAK + COST_TIE_BREAK) * float(space.cost.max())
         """How far the distance without ties may be from that on the histograms."""
         self.bounds = bounds
@@ -280,17 +281,21 @@ class PairFeatures(Features):
         return plans * (4.0 if self.views[0].bounds is None else 10.0)
 
     def identity(self) -> Identity:
-        return identity_of(
-            "features on anchors, 1", views=[view.identity() for view in self.views], names=list(self.names),
-            exponent=self.exponent, column_start=self.column_start, learned=self.learned,
-        )  # fmt: skip
+        return {
+            "solver": "features on anchors, 1",
+            "views": [view.identity() for view in self.views],
+            "names": list(self.names),
+            "exponent": self.exponent,
+            "column_start": self.column_start,
+            "learned": None if self.learned is None else self.learned.identity(),
+        }
 
     def pairs_per_tile(self, memory: int) -> int:
         anchor = self.views[0].anchor
         fitting = memory // (anchor.bytes_per_tree() + 256)
         return int(np.clip(min(anchor.pairs_per_tile(memory) // len(self.views), fitting), 1, MOST_PAIRS))
 
-    def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Measured:
+    def solve(self, rows: Indices, columns: Indices, stop: NDArray[np.int64]) -> Measured:
         features = np.zeros((len(self.names), len(rows))).T  # column by column in memory, as they are used
         part = np.empty((len(CHEAP), len(rows))).T
         later = columns + self.column_start

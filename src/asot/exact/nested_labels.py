@@ -14,6 +14,7 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+from numpy.typing import NDArray
 
 from asot._typing import Identity, Indices, Info
 from asot.data.distinct import SparseHistograms
@@ -21,7 +22,7 @@ from asot.exact.points import quantize_sparse
 from asot.exact.price import PricedSolver
 from asot.exact.workspace import MASS_BITS
 from asot.native import Int, Ints, Record, entry
-from asot.run.protocols import IN_FLOAT64, Solution, Status, all_ended, identity_of
+from asot.run.protocols import IN_FLOAT64, Solution, Status, all_ended
 from asot.validation import FloatArray
 
 
@@ -40,7 +41,7 @@ class LabelTile(Record):
 _common_mass = entry("common_mass", LabelMasses, LabelTile)
 
 
-def nested_codes(points: FloatArray) -> list[Indices] | None:
+def nested_codes(points: FloatArray) -> list[NDArray[np.int64]] | None:
     """The columns of points (V, d) as whole numbers (V,) from 0 on, if they nest: every column determines all columns
     that have fewer labels."""
     codes = [np.unique(column, return_inverse=True)[1].reshape(-1) for column in np.asarray(points).T]
@@ -84,8 +85,12 @@ class NestedLabels(PricedSolver):
         }
 
     def identity(self) -> Identity:
-        parts = {**self._record.arrays(), "depth": self._depth, "column_start": self._column_start}
-        return identity_of("nested labels, 1", **parts)
+        return {
+            "solver": "nested labels, 1",
+            **self._record.arrays(),
+            "depth": self._depth,
+            "column_start": self._column_start,
+        }
 
     def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
         common = np.empty(len(rows), dtype=np.int64)
