@@ -82,8 +82,8 @@ def point_table(
     )
     height = np.bincount(cell, weights=first, minlength=k) / np.maximum(np.bincount(cell, minlength=k), 1)
     table = BracketPoints(
-        k=k, width=coordinates.points.shape[1], offsets=offsets, point=index, masses=masses, cell=cell[order].astype(np.int32),
-        points=points, rest=coordinates.rest[order], height=height,
+        k=k, width=coordinates.points.shape[1], offsets=offsets, point=index, masses=masses, points=points,
+        cell=cell[order].astype(np.int32), rest=coordinates.rest[order], height=height,
     )  # fmt: skip
     return table, order
 
