@@ -9,11 +9,11 @@ from asot.cli import cli
 from asot.search.choose import Rehearsed
 from asot.search.stated_recall import (
     Candidates,
-    _measured,
     _measured_of_others,
     _smallest,
     _tuned,
     choose_held_out,
+    interval_of,
     may_pay,
 )
 from asot.search.sweep import Shape
@@ -235,12 +235,11 @@ def test_ranks_and_lists_agree_with_sorting_and_ties_go_by_index():
 
 
 def test_the_interval_is_wilsons_and_wider_where_rows_differ():
-    even = _measured(np.full(20, 9), 10)
-    assert even["measured"] == pytest.approx(0.9)
-    assert even["interval"] == pytest.approx((0.8506, 0.9344), abs=1e-3)
-    uneven = _measured(np.array([0, 0] + [10] * 18), 10)
-    assert uneven["interval"][1] - uneven["interval"][0] > even["interval"][1] - even["interval"][0]
-    assert _measured(np.full(12, 5), 5)["interval"][0] < 0.95
+    even = interval_of(np.full(20, 0.9), 10)
+    assert even == pytest.approx((0.8506, 0.9344), abs=1e-3)
+    uneven = interval_of(np.array([0.0, 0.0] + [1.0] * 18), 10)
+    assert uneven[1] - uneven[0] > even[1] - even[0]
+    assert interval_of(np.ones(12), 5)[0] < 0.95
 
 
 @pytest.mark.parametrize(

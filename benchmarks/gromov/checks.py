@@ -12,9 +12,8 @@ from asot.results.sinks import Condensed
 from asot.run.engine import Resources, solve_work
 from asot.run.pairs import AllPairs
 from asot.run.protocols import Notes
-from asot.spaces.centered import CenteredBounds
 from asot.spaces.solver import FROM_BOUND, FROM_PRODUCT, Gromov
-from asot.spaces.third_bound import FromThirdBound, third_bound_work
+from asot.spaces.third_bound import CenteredBounds, FromThirdBound, third_bound_work
 from benchmarks.common import Table
 from benchmarks.gromov.made import mouse_neurons, neurons, small_masses, small_spaces
 from benchmarks.gromov.rivals import rivals

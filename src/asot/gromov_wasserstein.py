@@ -21,12 +21,11 @@ from asot.run.executors import ProgressLike, alone
 from asot.run.gpu_engine import IN_FLIGHT
 from asot.run.pairs import PairSet, make_pairs
 from asot.run.protocols import Notes, Sink, SinkBase
-from asot.spaces.centered import CenteredBounds
 from asot.spaces.cuda import MOST_POINTS, GromovCuda
 from asot.spaces.estimate import STEPS, Fit, GromovEstimate, solved_sample
 from asot.spaces.nearest import all_lower, nearest
 from asot.spaces.solver import FROM_BOUND, FROM_PRODUCT, Gromov
-from asot.spaces.third_bound import Estimates, FromThirdBound, third_bound_work
+from asot.spaces.third_bound import CenteredBounds, Estimates, FromThirdBound, third_bound_work
 from asot.validation import is_number
 
 

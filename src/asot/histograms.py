@@ -21,8 +21,7 @@ from asot.exact.cancel_and_check import CancelAndCheck, looks_like_metric
 from asot.exact.cost_check import Read, held, is_metric, on_used_anchors, preparing_costs_more, seconds_per_pair
 from asot.exact.cuda import solver as exact_cuda
 from asot.exact.cuda.digits import TOO_FAR_APART, lacks_digits
-from asot.exact.graph_flow import ExactOnGraph
-from asot.exact.graph_metric import graph_of
+from asot.exact.graph_metric import ExactOnGraph, graph_of
 from asot.exact.one_problem import solve_matching, solve_small
 from asot.exact.price import CALL_SECONDS, graph_pays, graph_seconds, shared_cost_gpu_seconds, shared_cost_seconds
 from asot.exact.shared_cost import ExactSharedCost, solve_one

@@ -17,8 +17,7 @@ from scipy import sparse
 from asot._typing import Float, Parameters
 from asot.anchors.resolve import fitted_space
 from asot.anchors.space import AnchorSpace
-from asot.bounds.point_bracket import lift
-from asot.bounds.point_table import point_table
+from asot.bounds.point_bracket import lift, point_table
 from asot.bounds.short_vectors import short_coordinates
 from asot.data.distinct import SparseHistograms, distinct_rows, sparse_histograms
 from asot.data.distributions import Distributions, as_distributions
@@ -315,13 +314,13 @@ def _lifted(space: AnchorSpace, pair: Distributions) -> Any:
     histograms = sparse_histograms(pair)
     cell, _ = space.assign(histograms.points, device="cpu")
     short = short_coordinates(histograms.points, histograms.pooled_masses())
-    table = point_table(histograms, cell, short, space.n_anchors)
+    table, original = point_table(histograms, cell, short, space.n_anchors)
     source, sink, mass = lift(table, _anchor_plan(space, pair), 0, 1)
     n = len(histograms.points)
     first, second = (np.bincount(histograms.index[o], histograms.masses[o], minlength=n) for o in _owns(histograms))
     both = np.flatnonzero((first > 0) & (second > 0))
-    rows = np.concatenate([table.original[source], both])
-    columns = np.concatenate([table.original[sink], both])
+    rows = np.concatenate([original[source], both])
+    columns = np.concatenate([original[sink], both])
     moved = np.concatenate([np.ldexp(mass.astype(np.float64), -MASS_BITS), np.minimum(first, second)[both]])
     total = sparse.csr_array((moved, (rows, columns)), shape=(n, n))
     # A distinct point may stand for several points of a distribution: each takes its share.

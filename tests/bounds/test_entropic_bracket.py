@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import asot
-from asot.bounds.entropic_bracket import Scalings, anchor_bounds
+from asot.bounds.bounded_anchors import Scalings, anchor_bounds
 from asot.entropic.cpu import SinkhornSharedCost
 from asot.entropic.options import SinkhornOptions
 from tests.strategies import metric_problems

@@ -8,8 +8,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import minimum_spanning_tree, shortest_path
 
 import asot
-from asot.exact.graph_flow import ExactOnGraph
-from asot.exact.graph_metric import graph_of
+from asot.exact.graph_metric import ExactOnGraph, graph_of
 from asot.exact.price import graph_pays, sparse_rows_seconds
 from asot.validation import is_symmetric
 from tests.oracles import pot_values

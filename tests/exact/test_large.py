@@ -11,11 +11,13 @@ from tests.exact.problems import solve_problem
 
 def _quantized(a, b, cost):
     """Costs, masses and offsets in whole numbers, of what has mass."""
-    c = quantize_cost(cost)
+    quantized, _ = quantize_cost(cost)
+    arrays = quantized.arrays()
     supply, demand = quantize_masses(a[None])[0], quantize_masses(b[None])[0]
     rows, columns = supply > 0, demand > 0
-    integer = np.ascontiguousarray(c.integer[np.ix_(rows, columns)])
-    return integer, supply[rows], demand[columns], c.index_bits, (c.row_offset[rows], c.column_offset[columns])
+    integer = np.ascontiguousarray(arrays["integer"][np.ix_(rows, columns)])
+    offsets = arrays["row_offset"][rows], arrays["column_offset"][columns]
+    return integer, supply[rows], demand[columns], quantized.index_bits, offsets
 
 
 def _shipped(solved, p, q):

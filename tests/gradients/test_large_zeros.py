@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 
 from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 
-from asot.gradients.large_zeros import LARGE_PAGE, zeros_like_rows  # noqa: E402
+from asot.gradients.operations import LARGE_PAGE, zeros_like_rows  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_thread_of_torch")
 

@@ -18,8 +18,7 @@ import asot
 from asot.exact.cancel_and_check import CancelAndCheck
 from asot.exact.cost_check import is_metric
 from asot.exact.cuda.tables import lanes_plan, node_cost, node_masses
-from asot.exact.graph_flow import ExactOnGraph
-from asot.exact.graph_metric import FEWEST, graph_of
+from asot.exact.graph_metric import FEWEST, ExactOnGraph, graph_of
 from asot.exact.points import pack_points, used_coordinates
 from asot.exact.shared_cost import ExactSharedCost, solve_one
 from asot.exact.with_plans import ExactWithPlans

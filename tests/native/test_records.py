@@ -7,6 +7,7 @@ import pickle
 import pkgutil
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -72,6 +73,21 @@ def test_a_record_refuses_arrays_that_a_kernel_would_misread():
     with pytest.raises(KeyError):
         Some(y=1)
     assert Some(n=3).n == 3
+
+
+def test_a_record_takes_the_fields_that_a_source_has():
+    class Source(NamedTuple):
+        n: int
+        rows: object
+        values: object
+
+    source = Source(3, np.arange(3), np.zeros(3))
+    found = Tile.of(source, n=2, columns=None, steps=None, stop=np.zeros(1, np.int64))
+    assert found.n == 2
+    assert found.arrays()["rows"] is source.rows
+    assert found.arrays()["values"] is source.values
+    with pytest.raises(AttributeError, match="columns"):
+        Tile.of(source)
 
 
 def test_a_record_travels_with_its_arrays():

@@ -29,13 +29,13 @@ def cascade_of(D, metric="euclidean", parameters=None, *, projections=True, pote
     if potentials:
         pool, _ = dual_pool(histograms, ground, ExactPoints(histograms, ground), ground.points, seed=0, memory=memory)
     projected = project(histograms, ground, memory=memory) if projections else _no_projections(len(D))
-    return Cascade(ground, projected, pool, len(D), len(D), 0, True)
+    return Cascade(ground, projected, pool, Shape(len(D), len(D), 0, True))
 
 
 def all_bounds(cascade):
     """The matrix of the best bounds, read off the lists of nearest columns."""
-    n = cascade.n_rows
-    columns, bounds = cascade.nearest_by_bound(n - 1, 1)
+    n = cascade.shape.n_rows
+    columns, bounds = cascade.nearest_by_bound(0, n, n - 1, 1)
     matrix = np.zeros((n, n))
     np.put_along_axis(matrix, columns, bounds, axis=1)
     return matrix

@@ -11,8 +11,7 @@ import asot
 from asot.data.spaces.reading import read_spaces
 from asot.run.engine import Resources, solve_work
 from asot.run.protocols import Notes
-from asot.spaces.centered import CenteredBounds
-from asot.spaces.third_bound import FromThirdBound, third_bound_work
+from asot.spaces.third_bound import CenteredBounds, FromThirdBound, third_bound_work
 
 from .made import energy, masses_of, neuron, random_plan
 

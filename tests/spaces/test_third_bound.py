@@ -13,9 +13,10 @@ from asot import gromov_wasserstein
 from asot.data.spaces.reading import read_spaces
 from asot.run import devices
 from asot.run.engine import Resources, solve_work
-from asot.run.protocols import Notes
+from asot.run.protocols import Notes, all_ended
 from asot.sinks import Store, TopK
-from asot.spaces.third_bound import FromThirdBound, LowerBounds, third_bound_work
+from asot.spaces.bounds import Bounds, rounded_down
+from asot.spaces.third_bound import FromThirdBound, third_bound_work
 
 from .made import masses_of, neuron
 
@@ -50,8 +51,13 @@ def test_lower_bounds_are_those_of_the_search(sizes: list[int], column_start: in
     spaces = read_spaces(matrices, masses)
     resources = Resources(1, None, False)
     work = third_bound_work(spaces, column_start, None, "cpu", resources, Notes())
-    sink = FromThirdBound(asot.sinks.Condensed(), LowerBounds(spaces, column_start))
-    lower = solve_work(work, sink, resources).values
+    bounds = Bounds(spaces, 2.0, 1.0, column_start)
+
+    def largest(rows: Any, columns: Any, third: Any) -> Any:
+        values = bounds.of(rows, columns, rounded_down(third, spaces) ** 2).max(axis=1)
+        return all_ended(asot.Status.UNKNOWN, values)
+
+    lower = solve_work(work, FromThirdBound(asot.sinks.Condensed(), largest), resources).values
     cut = column_start or len(matrices)
     own = None if masses is None else masses if column_start == 0 else (masses[:cut], masses[cut:])
     r = asot.gromov(matrices[:cut], matrices[cut:] or None, masses=own)

@@ -26,18 +26,9 @@ class BracketCells(Record):
     """Points, cells and k anchors of a collection in common coordinates (``native/bounds/cell_bracket.cpp``)."""
 
     _fields_ = [  # noqa: RUF012
-        ("k", Int),
-        ("width", Int),
-        ("offsets", Ints),  # (N + 1,) of the points
-        ("masses", Doubles),  # (n,)
-        ("points", Doubles),  # (n, w)
-        ("cell_mass", Doubles),  # (cells,)
-        ("mean", Doubles),  # (cells, w)
-        ("variance", Doubles),  # (cells,)
-        ("rest", Doubles),  # (cells,) mean of what the coordinates leave out
-        ("place", Ints),  # (N, k) the cell of an anchor in a distribution, or -1
-        ("anchors", Doubles),  # (k, w)
-    ]
+        ("k", Int), ("width", Int), ("offsets", Ints), ("masses", Doubles), ("points", Doubles), ("cell_mass", Doubles),
+        ("mean", Doubles), ("variance", Doubles), ("rest", Doubles), ("place", Ints), ("anchors", Doubles),
+    ]  # fmt: skip
 
 
 def cell_table(space: AnchorSpace, D: Distributions, short: Coordinates, nearest: Indices) -> BracketCells:

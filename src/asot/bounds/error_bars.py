@@ -17,19 +17,25 @@ from numpy.typing import NDArray
 from asot._typing import Float, Identity, Indices
 from asot.anchors.space import AnchorSpace, Assigned, radii_of
 from asot.bounds.cell_bracket import cell_bracket, cell_table
-from asot.bounds.point_bracket import bracket
-from asot.bounds.point_table import PointTable, order_along, point_table
+from asot.bounds.point_bracket import bracket, order_along, point_table
 from asot.bounds.short_vectors import Coordinates, short_coordinates
-from asot.bounds.small_pairs import BLURRED, SmallPairs
-from asot.data.distinct import SparseHistograms, numbered_histograms
+from asot.data.distinct import SparseHistograms, numbered_histograms, sparse_histograms
 from asot.data.distributions import Distributions
+from asot.exact.auto import simplex_of_points
 from asot.exact.shared_cost import Trees, cost_bits_for, index_bits_for
+from asot.ground.metrics import prepare_metric
 from asot.native import Doubles, Int, Ints, Record, entry
 from asot.run.executors import in_ranges, in_stretches
 from asot.validation import as_n_jobs
 
 MOST_POINTS_PER_ANCHOR = 4
 """Distributions of more than this many points per anchor are bounded by their cells, not by their points."""
+
+BLURRED = 1e-5
+"""Rounding above this share of an upper bound blurs it."""
+
+LEAST = 2.0**-1070
+"""A few steps between numbers near 0, where a share of a number is too small to represent."""
 
 
 def radius_bounds(values: Float, row_radii: Float, column_radii: Float) -> tuple[Float, Float]:
@@ -83,21 +89,9 @@ def warn_far_from_anchors(space: AnchorSpace, radii: Float) -> None:
 class Bounds:
     """Bounds on the pairs of one or two collections in a space: radii and centroids, O(1) per pair.
 
-    Subclasses add what an anchor plan proves. All are safe to call from several threads.
-
-    Parameters
-    ----------
-    space : AnchorSpace, Euclidean
-    D : Distributions
-        Both collections, one after the other.
-    column_start : int
-        Where the second collection begins in D; 0 for pairs within one.
-    n_jobs : int
-        Threads that prepare them.
-    assigned : Assigned, optional
-        The anchors of all points, if they are known already.
-    distinct : function, optional
-        Returns the distinct points of D, if they are known already.
+    Subclasses add what an anchor plan proves. All are safe to call from several threads. D holds both collections, the
+    second one from ``column_start`` on (0 for pairs within one). ``assigned``: the anchors of all points, if they are
+    known already; ``distinct``: returns the distinct points of D, if they are known.
     """
 
     level = "radius"
@@ -179,10 +173,7 @@ class DistinctPoints(NamedTuple):
         histograms, number = numbered_histograms(D, in_ranges(n_jobs))
         short = short_coordinates(histograms.points, histograms.pooled_masses(), n_jobs=n_jobs)
         means = np.empty((len(D), short.points.shape[1]))
-        sought = SparseMeans(
-            width=means.shape[1], offsets=histograms.offsets, index=histograms.index, masses=histograms.masses,
-            points=short.points, found=means,
-        )  # fmt: skip
+        sought = SparseMeans.of(histograms, width=means.shape[1], points=short.points, found=means)
         in_stretches(histograms.offsets, lambda low, high: _sparse_means(sought, low, high), n_jobs)
         return cls(histograms, number, short, order_along(short), means)
 
@@ -199,11 +190,11 @@ class PointBounds(Bounds):
         cell = np.empty(len(own.histograms.points), dtype=np.int64)
         cell[own.number[used]] = nearest[used]  # equal points have the same anchor
         self._short, self._means = own.short, own.means
-        self._table = point_table(own.histograms, cell, self._short, space.n_anchors, self._n_jobs, own.along)
+        self._table, _ = point_table(own.histograms, cell, self._short, space.n_anchors, self._n_jobs, own.along)
 
-    def tables(self) -> tuple[PointTable, Float, Coordinates]:
+    def tables(self) -> tuple[dict[str, NDArray[Any]], Float, Coordinates]:
         """What a GPU needs: the points, the means (N, w) of all distributions, and the coordinates of both."""
-        return self._table, self._means, self._short
+        return self._table.arrays(), self._means, self._short
 
     def _bracket(self, trees: Trees, rows: Indices, columns: Indices, stop: Any) -> tuple[Float, Float]:
         return bracket(self._table, trees, rows, columns, self._short.exponent, stop)
@@ -226,6 +217,45 @@ class CellBounds(Bounds):
         return cell_bracket(self._table, trees, rows, columns, self._short.exponent, stop)
 
 
+class SmallPairs:
+    """Bounds for pairs that are tiny compared with the extent of their collection, prepared from both collections.
+
+    Next to a point at 1e12, distributions of width 1e-3 keep three digits in shared coordinates, and none in the anchor
+    plan, whose costs are rounded relative to the largest one. The exact solver measures every pair by itself, from
+    differences of the original coordinates; so these few pairs are solved on their points, and the interval is the
+    rounding of its integer costs.
+    """
+
+    def __init__(self, D: Distributions) -> None:
+        histograms = sparse_histograms(D)
+        self._solver = simplex_of_points(histograms, prepare_metric(histograms.points, "euclidean"))
+        largest = int(np.diff(histograms.offsets).max())
+        self._open = 2.0 ** (2 - cost_bits_for(index_bits_for(largest, largest))) + 1e-13
+        first = histograms.points[histograms.index[histograms.offsets[:-1]]]  # (N, d) one point of each
+        self._exponent = int(np.frexp(np.abs(histograms.points).max())[1])
+        self._first = np.ldexp(np.asarray(first, dtype=np.float64), -self._exponent)
+        owner = np.repeat(np.arange(len(first)), np.diff(histograms.offsets))
+        points = np.ldexp(np.asarray(histograms.points, dtype=np.float64), -self._exponent)
+        apart = _lengths(points[histograms.index] - self._first[owner])
+        self._reach = np.maximum.reduceat(apart, histograms.offsets[:-1])  # (N,) from the first point to the farthest
+        lost = np.any(np.ldexp(points, self._exponent) != histograms.points)  # digits of numbers near 0
+        self._lost = D.dim * np.ldexp(1.0, self._exponent - 1073) if lost else 0.0
+
+    def bracket(self, rows: Indices, columns: Indices, stop: Any) -> tuple[Float, Float]:
+        """Bounds (P,) on W_1: the exact value, widened by the possible rounding error."""
+        values = self._solver.solve(rows, columns, stop).values
+        widest = _lengths(self._first[rows] - self._first[columns]) + self._reach[rows] + self._reach[columns]
+        slack = np.where(values > 0, self._open * np.ldexp(widest, self._exponent) + LEAST, 0.0) + self._lost
+        return np.maximum(values - slack, 0.0), values + slack
+
+
+def _lengths(x: Float) -> Float:
+    """Norms of rows (n, d) that may be far smaller than 1, so that their squares would vanish."""
+    size = np.abs(x).max(axis=1)
+    unit = np.where(size > 0, size, 1.0)
+    return np.asarray(size * np.sqrt(((x / unit[:, None]) ** 2).sum(axis=1)), dtype=np.float64)
+
+
 def combine(first: tuple[Float, Float], second: tuple[Float, Float]) -> tuple[Float, Float]:
     """The tighter of two intervals at each end; both hold, so their intersection does."""
     lower, upper = np.maximum(first[0], second[0]), np.minimum(first[1], second[1])
@@ -245,11 +275,7 @@ def make_bounds(
     assigned: Assigned | None = None,
     distinct: Callable[[], DistinctPoints] | None = None,
 ) -> Bounds:
-    """The bounds for pairs within a collection, or with those from ``column_start`` on, if that is not 0.
-
-    "auto" chooses by the size of the distributions. ``assigned``: their anchors, if known; ``distinct``: returns their
-    distinct points.
-    """
+    """The `Bounds` of a level; "auto" chooses by the size of the distributions."""
     kind = BOUNDS_BY_LEVEL[level_for(level, both, space.n_anchors)]
     return kind(space, both, column_start, as_n_jobs(n_jobs), assigned, distinct)
 

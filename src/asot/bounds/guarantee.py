@@ -15,7 +15,7 @@ import numpy as np
 from asot._typing import Identity, Indices, Info
 from asot.request import Accuracy
 from asot.run.executors import Stop
-from asot.run.protocols import Solution, Solver, Status
+from asot.run.protocols import Solution, Solver, Status, identity_of
 
 MOST_EXACT_TILES = 32
 """A tile all of whose pairs need an exact solve takes at most this many times as long as another."""
@@ -36,12 +36,8 @@ class Guaranteed(Solver):
         self.info: Info = {**bounded.info, "max_error": str(accepted)}
 
     def identity(self) -> Identity:
-        return {
-            "solver": "guaranteed, 2",
-            "bounded": self._bounded.identity(),
-            "accepted": str(self._accepted),
-            "exact": self._exact.identity(),
-        }
+        accepted = str(self._accepted)
+        return identity_of("guaranteed, 2", bounded=self._bounded, accepted=accepted, exact=self._exact)
 
     def pairs_per_tile(self, memory: int) -> int:
         return min(self._bounded.pairs_per_tile(memory), MOST_EXACT_TILES * self._exact.pairs_per_tile(memory))

@@ -13,7 +13,7 @@ from which cell to which. Two things are made of it:
 Distances are those of `asot.bounds.short_vectors`: never too long in the lower bound, never too short in the upper one.
 They are computed in float32, around a point of the pair, and the bounds are widened by the error that this can cause.
 Points are numbered cell by cell and by their first coordinate, so that the points of a distribution in a cell are
-neighbors.
+neighbors in its sorted list: merging two such lists both cancels common mass and keeps the cells together.
 """
 
 from __future__ import annotations
@@ -23,19 +23,83 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.bounds.point_table import PointTable
+from asot._typing import Float, Indices
+from asot.bounds.short_vectors import Coordinates
+from asot.data.distinct import SparseHistograms
+from asot.exact.points import quantize_sparse
 from asot.exact.shared_cost import AnchorPlans, Trees
 from asot.exact.workspace import MASS_BITS
 from asot.native import Doubles, Int, Ints, Record, ShortInts, entry
+from asot.run.executors import in_ranges, in_stretches
+
+# ------------------------------------------------------------------------------------------------ the table of points
 
 
 class BracketPoints(Record):
-    """A `PointTable` (``native/bounds/point_bracket.cpp``)."""
+    """Distributions as sparse histograms over distinct points that are numbered cell by cell
+    (``native/bounds/point_bracket.cpp``)."""
 
     _fields_ = [  # noqa: RUF012
         ("k", Int), ("width", Int), ("offsets", Ints), ("point", Ints), ("masses", Ints), ("cell", ShortInts),
         ("points", Doubles), ("rest", Doubles), ("height", Doubles),
     ]  # fmt: skip
+
+
+class Renumbering(Record):
+    """Histograms and the new numbers of their points (``native/bounds/tables.cpp``)."""
+
+    _fields_ = [("offsets", Ints), ("old", Ints), ("number", Ints), ("index", Ints), ("masses", Ints)]  # noqa: RUF012
+
+
+_renumber = entry("renumber_points", Renumbering, Int, Int)
+
+
+def point_table(
+    histograms: SparseHistograms,
+    cell: Indices,
+    coordinates: Coordinates,
+    k: int,
+    n_jobs: int = 1,
+    along: Indices | None = None,
+) -> tuple[BracketPoints, Indices]:
+    """Renumber the distinct points, cell by cell; also the numbers (V,) that they had before.
+
+    ``cell`` (V,) is the anchor of each, of ``k``; ``along`` their order by the first coordinate (`order_along`), if it
+    is known.
+    """
+    first = coordinates.points[:, 0]
+    order = _by_cell(order_along(coordinates) if along is None else along, cell, k)
+    number = np.empty_like(order)
+    number[order] = np.arange(len(order))
+    offsets, masses = histograms.offsets, quantize_sparse(histograms.offsets, histograms.masses)
+    index = np.empty_like(histograms.index)
+    renumbering = Renumbering(offsets=offsets, old=histograms.index, number=number, index=index, masses=masses)
+    in_stretches(offsets, lambda low, high: _renumber(renumbering, low, high), n_jobs)
+    points = np.empty(coordinates.points.shape)
+    in_ranges(n_jobs)(
+        len(order),
+        lambda low, high: coordinates.points.take(order[low:high], axis=0, out=points[low:high], mode="clip"),
+    )
+    height = np.bincount(cell, weights=first, minlength=k) / np.maximum(np.bincount(cell, minlength=k), 1)
+    table = BracketPoints(
+        k=k, width=coordinates.points.shape[1], offsets=offsets, point=index, masses=masses, points=points,
+        cell=cell[order].astype(np.int32), rest=coordinates.rest[order], height=height,
+    )  # fmt: skip
+    return table, order
+
+
+def order_along(coordinates: Coordinates) -> Indices:
+    """The order (V,) of points by their first coordinate."""
+    return np.argsort(coordinates.points[:, 0], kind="stable")
+
+
+def _by_cell(along: Indices, cell: Indices, k: int) -> Indices:
+    """The order of points by cell, and within each as before: small integers are sorted without comparisons."""
+    cells = cell[along]
+    return along[np.argsort(cells.astype(np.uint16) if k <= 2**16 else cells, kind="stable")]
+
+
+# ------------------------------------------------------------------------------------------------ plans and brackets
 
 
 class BoundedPairs(Record):
@@ -58,35 +122,26 @@ _bracket = entry("point_bracket", BracketPoints, AnchorPlans, BoundedPairs)
 _lift = entry("lift_plan", BracketPoints, AnchorPlans, LiftedPlan)
 
 
-def _record(table: PointTable) -> BracketPoints:
-    return BracketPoints(
-        k=len(table.height), width=table.points.shape[1], offsets=table.offsets, point=table.point,
-        masses=table.masses, cell=table.cell, points=table.points, rest=table.rest, height=table.height,
-    )  # fmt: skip
-
-
 def bracket(
-    table: PointTable, trees: Trees, rows: NDArray[np.int64], columns: NDArray[np.int64], exponent: int, stop: Any
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    table: BracketPoints, trees: Trees, rows: NDArray[np.int64], columns: NDArray[np.int64], exponent: int, stop: Any
+) -> tuple[Float, Float]:
     """Lower and upper bounds (P,) on W_1 of the pairs of a tile, rounded outward."""
     lower, upper = np.zeros(len(rows)), np.zeros(len(rows))
     pairs = BoundedPairs(n=len(rows), rows=rows, columns=columns, lower=lower, upper=upper, stop=stop)
-    _bracket(_record(table), trees.at_unit(exponent), pairs)
+    _bracket(table, trees.at_unit(exponent), pairs)
     return np.ldexp(lower, exponent - MASS_BITS), np.ldexp(upper, exponent - MASS_BITS)
 
 
-def lift(
-    table: PointTable, trees: Trees, row: int, column: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def lift(table: BracketPoints, trees: Trees, row: int, column: int) -> tuple[Indices, Indices, Indices]:
     """The lifted plan of the single pair of ``trees``: numbers of the points in the table, and masses in 2^-60.
 
     What both distributions have on a point stays there and is not listed.
     """
-    sizes = np.diff(table.offsets)
-    most = int(sizes[row] + sizes[column]) + 2 * len(table.height) + 2  # as in the kernel
+    sizes = np.diff(table.arrays()["offsets"])
+    most = int(sizes[row] + sizes[column]) + 2 * table.k + 2  # as in the kernel
     source, sink, mass = (np.empty(most, dtype=np.int64) for _ in range(3))
     count = np.zeros(1, dtype=np.int64)
     out = LiftedPlan(row=row, column=column, source=source, sink=sink, mass=mass, count=count)
-    _lift(_record(table), trees.at_unit(0), out)
+    _lift(table, trees.at_unit(0), out)
     arcs = int(count[0])
     return source[:arcs], sink[:arcs], mass[:arcs]

@@ -221,14 +221,10 @@ def _move(x: Float, sums: _Sums, weights: Float, n_jobs: int) -> tuple[int, floa
     return more, float(np.max(squares))
 
 
-def _size(x: FloatArray) -> float:
-    return float(max(x.max(), -x.min()))
-
-
 def _exponent(x: FloatArray, n_jobs: int = 1) -> int:
     """The smallest power of two above all sizes."""
     sizes: list[float] = []
-    _by_pieces(len(x), lambda own: sizes.append(_size(x[own])), n_jobs, ROWS)
+    _by_pieces(len(x), lambda own: sizes.extend((float(x[own].max()), -float(x[own].min()))), n_jobs, ROWS)
     return int(np.frexp(max(sizes))[1])
 
 

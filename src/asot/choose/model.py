@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from asot._typing import Float, Info
+from asot._typing import Float, Identity, Indices, Info
 from asot.anchors.space import AnchorSpace
-from asot.choose.grown import Grown
 from asot.choose.prices import estimates_work
 from asot.data.distributions import Distributions, as_distributions
 from asot.estimate.attempts import attempts_for
@@ -30,7 +29,8 @@ from asot.results.sinks import default_sink
 from asot.run.engine import Ready, Resources, Work, solve_work
 from asot.run.executors import kept_threads, one_thread_per_product
 from asot.run.pairs import ListedPairs
-from asot.run.protocols import Notes, Sink, SinkBase, Solver, Status
+from asot.run.protocols import EXTRAS, Notes, Sink, SinkBase, Solution, Solver, Status, all_ended, identity_of
+from asot.store.stored import Stored
 
 FARTHER = 2.0
 """How many times farther from the anchors than any old distribution makes a new one suspicious."""
@@ -212,6 +212,37 @@ class Model(ModelBase):
         return model_parts(self, collection)
 
 
+class Grown(Solver):
+    """Pairs of a collection whose first distributions are those of ``old``, an earlier result that has their answers;
+    all others are solved by ``solver``. Of two collections, the first one has grown."""
+
+    def __init__(self, old: Distances | Stored, fields: tuple[str, ...], solver: Solver) -> None:
+        self._old, self._fields, self._solver = old, fields, solver
+        self._n_rows, self._symmetric = old.pair_set.n_rows, old.pair_set.symmetric
+        self.info, self.stage, self.counts_exact = solver.info, solver.stage, solver.counts_exact
+
+    def identity(self) -> Identity:
+        return identity_of("grown, 1", old=self._old, n_old=self._n_rows, new=self._solver)
+
+    def pairs_per_tile(self, memory: int) -> int:
+        return self._solver.pairs_per_tile(memory)
+
+    def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
+        known = np.maximum(rows, columns) < self._n_rows if self._symmetric else rows < self._n_rows
+        fresh = ~known
+        if fresh.all():
+            return self._solver.solve(rows, columns, stop)
+        extras = {name: np.empty(len(rows)) for name in EXTRAS if name in self._fields}
+        found = all_ended(Status.UNKNOWN, np.empty(len(rows)), None, **extras)
+        for name in self._fields:
+            getattr(found, name)[known] = self._old.at(rows[known], columns[known], name)
+        if fresh.any():
+            solved = self._solver.solve(rows[fresh], columns[fresh], stop)
+            for name in ("values", "status", "n_iter", *extras):
+                getattr(found, name)[fresh] = getattr(solved, name)
+        return found
+
+
 def _warn_of_others(radii: Float, n_old: int) -> None:
     """Tell of new distributions that the anchors were not made for."""
     far = np.flatnonzero(radii[n_old:] > FARTHER * radii[:n_old].max())
@@ -265,9 +296,5 @@ def _same(one: Distance, other: Distance) -> bool:
 
 
 def _equal(one: Any, other: Any) -> bool:
-    if isinstance(one, str) or isinstance(other, str) or one is None or other is None:
-        return bool(one is other or (isinstance(one, str) and isinstance(other, str) and one == other))
-    if hasattr(one, "share") or hasattr(other, "share"):
-        return bool(one == other)
-    a: Float = np.asarray(one)
-    return bool(np.array_equal(a, np.asarray(other)))
+    """Of words, numbers, arrays and None."""
+    return np.array_equal(np.asarray(one, dtype=object), np.asarray(other, dtype=object))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot._typing import Header
+from asot._typing import Float, Header
 from asot.anchors.files import space_of, space_parts
 from asot.bounds.error_bars import BOUNDS_BY_LEVEL
 from asot.choose.model import Model
@@ -154,7 +154,7 @@ def _known(header: Header, arrays: Arrays, path: PathLike) -> KnownSpaces:
     return KnownSpaces(tuple(spaces), learned, with_bounds, _level(header["bounds"]), axes, fit)
 
 
-def _numbers(array: NDArray[Any], name: str) -> NDArray[np.float64]:
+def _numbers(array: NDArray[Any], name: str) -> Float:
     if array.dtype != np.float64 or array.ndim != 1 or not np.isfinite(array).all():
         raise ValueError(f"the array {name!r} of the model must hold finite numbers; the file is damaged")
     return array

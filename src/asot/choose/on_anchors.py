@@ -86,13 +86,10 @@ def _bounded(request: Request, space: AnchorSpace, reg: Any) -> tuple[Solver, Fl
     anchor = ExactSharedCost(A, B, proven.cost, cancel=True)
     learned = None
     if proven is not space:
-        soft = [None if own is None else space.histograms(own, device="cpu") for own in (request.D, request.E)]
-        first, second = (
-            None if own is None else as_histograms(own, name, space.n_anchors)
-            for own, name in zip(soft, "AB", strict=True)
-        )
-        assert first is not None
-        learned = ExactSharedCost(first, second, space.cost, cancel=is_metric(space.cost))
+        A = as_histograms(space.histograms(request.D, device="cpu"), "A", space.n_anchors)
+        if request.E is not None:
+            B = as_histograms(space.histograms(request.E, device="cpu"), "B", space.n_anchors)
+        learned = ExactSharedCost(A, B, space.cost, cancel=is_metric(space.cost))
     return BoundedAnchors(anchor, bounds, learned), bounds.radii
 
 

@@ -128,8 +128,8 @@ class SparseHistograms:
     masses: Float  # (nnz,), total 1 within a distribution
 
     def identity(self) -> Identity:
-        """Its arrays, which stores know by name."""
-        return dict(vars(self))
+        """Its arrays, by the names that stores know them by."""
+        return {"points": self.points, "offsets": self.offsets, "index": self.index, "masses": self.masses}
 
     def pooled_masses(self) -> Float:
         """Total mass of every distinct point over the whole collection (V,)."""

@@ -16,7 +16,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from asot._typing import Float, Identity, Indices, Info
 from asot.data.distinct import SparseHistograms
@@ -26,7 +25,7 @@ from asot.exact.auto import exact_solver
 from asot.exact.shared_cost import cost_bits_for, index_bits_for
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN, MINKOWSKI, Ground, norm
 from asot.request import Distance
-from asot.run.protocols import Solution, Solver, Status
+from asot.run.protocols import Solution, Solver, Status, identity_of
 
 NORM_NAMES = {EUCLIDEAN: "euclidean", CITYBLOCK: "cityblock", CHEBYSHEV: "chebyshev", MINKOWSKI: "minkowski"}
 """Kernels of norms: means of points make sense in them."""
@@ -72,21 +71,9 @@ class Cells:
 class Coarse(Features):
     """A solver for coarse distances, with features and bounds of every pair (`asot.estimate.pair_features.Features`).
 
-    Parameters
-    ----------
-    histograms : SparseHistograms (N)
-        Both collections, one after the other.
-    totals : (N,) masses before they were scaled
-    ground : Ground
-        A norm, prepared for the distinct points.
-    distance : Distance
-    cells : Cells
-    column_start : int
-        Where the second collection begins; 0 for pairs within one.
-    memory : int
-        Bytes that a table may take.
-    axes : (d, w), optional
-        Along which covariances are compared. By default, those in which the points are spread most.
+    ``histograms`` hold both collections, the second one from ``column_start`` on (0 for pairs within one), ``totals``
+    (N,) their masses before they were scaled; ``ground`` is a norm, prepared for the distinct points. A table may take
+    ``memory`` bytes. ``axes`` (d, w): along which covariances are compared; else those in which points spread most.
     """
 
     names: tuple[str, ...] = NAMES
@@ -156,19 +143,11 @@ class Coarse(Features):
         return 4.0 * float(self._totals.max()) * 2.0 ** (1 - bits), reach or 1.0
 
     def identity(self) -> Identity:
-        shapes = self._shapes
-        return {
-            "solver": "coarse, 1",
-            "coarse": self._solver.identity(),
-            "radii": self.radii,
-            "totals": self._totals,
-            "price": self._price,
-            "quadratic": self._quadratic,
-            "exponent": self.exponent,
-            "column_start": self.column_start,
-            "means": None if shapes is None else shapes.means,
-            "roots": self._roots,
-        }
+        return identity_of(
+            "coarse, 1", coarse=self._solver, radii=self.radii, totals=self._totals, price=self._price,
+            quadratic=self._quadratic, exponent=self.exponent, column_start=self.column_start, roots=self._roots,
+            means=None if self._shapes is None else self._shapes.means,
+        )  # fmt: skip
 
     def pairs_per_tile(self, memory: int) -> int:
         return int(np.clip(min(self._solver.pairs_per_tile(memory), memory // 1024), 1, MOST_PAIRS))
@@ -177,7 +156,7 @@ class Coarse(Features):
         """Roughly how long one thread takes for this many pairs."""
         return self._solver.expected_seconds(n_pairs) + n_pairs * (1e-6 if self._roots is None else 8e-6)
 
-    def solve(self, rows: Indices, columns: Indices, stop: NDArray[np.int64]) -> Measured:
+    def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Measured:
         return self.measured(self._solver.solve(rows, columns, stop), rows, columns)
 
     def measured(self, solved: Solution, rows: Indices, columns: Indices) -> Measured:
@@ -253,7 +232,7 @@ class CoarseValues(Solver):
     def pairs_per_tile(self, memory: int) -> int:
         return self._coarse.pairs_per_tile(memory)
 
-    def solve(self, rows: Indices, columns: Indices, stop: NDArray[np.int64]) -> Solution:
+    def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
         return self.of(self._coarse.solve(rows, columns, stop), rows, columns)
 
     def of(self, found: Measured, rows: Indices, columns: Indices) -> Solution:

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from asot._typing import Info
-from asot.bounds.error_bars import PointBounds
-from asot.bounds.small_pairs import BLURRED
+from asot.bounds.error_bars import BLURRED, PointBounds
 from asot.estimate.calibration import EXACT_ERROR
 from asot.estimate.pair_features import CHEAP, PairFeatures, View
 from asot.exact.cuda.solver import DeviceTrees, ExactCuda, ExactOnDevice
@@ -304,11 +303,12 @@ class ViewOnDevice:
         width = cells.mean.shape[1]
         self._geometry = means_geometry(nodes, int(sizes.max()), float(sizes.mean()), width, limits)
         place = np.full((len(sizes), nodes), -1, dtype=np.int16)
-        place[:, : view.means.place.shape[1]] = view.means.place
-        means = view.means.rows.reshape(-1, width)[: len(cells.mass)]
+        table = view.means.arrays()
+        place[:, : table["place"].shape[1]] = table["place"]
+        means = table["rows"].reshape(-1, width)[: len(cells.mass)]
         arrays = (
             cells.offsets, cells.anchor, cells.mass, cells.variance.astype(np.float32), means, place,
-            view.means.centers, view.radii,
+            table["centers"], view.radii,
         )  # fmt: skip
         self._cells = [cupy.asarray(array) for array in arrays]
         self._unit = cupy.asarray(anchor.unit)
@@ -339,13 +339,13 @@ class PointsOnDevice:
         import cupy
 
         table, means, short = bounds.tables()
-        most = int(np.diff(table.offsets).max())
-        self._geometry = points_geometry(nodes, most, table.points.shape[1], limits)
+        most = int(np.diff(table["offsets"]).max())
+        self._geometry = points_geometry(nodes, most, table["points"].shape[1], limits)
         height = np.zeros(nodes)
-        height[: len(table.height)] = table.height
+        height[: len(table["height"])] = table["height"]
         arrays = (
-            table.offsets.astype(np.int64), table.point.astype(np.int32), table.masses, table.cell, table.points,
-            table.rest, height, means, bounds.radii,
+            table["offsets"], table["point"].astype(np.int32), table["masses"], table["cell"], table["points"],
+            table["rest"], height, means, bounds.radii,
         )  # fmt: skip
         self._arrays = [cupy.asarray(np.ascontiguousarray(array)) for array in arrays]
         slacks = 2.0**-MASS_BITS, bounds.open, view.loose, short.slack, BLURRED

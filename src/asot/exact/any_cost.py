@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from asot._typing import Identity, Indices, Info
+from asot._typing import Float, Identity, Indices, Info
 from asot.data.distinct import SparseHistograms, left_to_ship
 from asot.exact.distance_table import are_long
 from asot.exact.points import PackedPoints, PointsSizes, pack, quantize_sparse
@@ -29,7 +29,7 @@ from asot.exact.unmatched import Unmatched
 from asot.exact.workspace import MASS_BITS
 from asot.ground.costs import ARC, GroundCost
 from asot.native import Double, Doubles, Int, Ints, Record, Tile, entry, tile_of
-from asot.run.protocols import IN_FLOAT64, Solution, Status
+from asot.run.protocols import IN_FLOAT64, Solution, Status, identity_of
 
 FINE = 2.0**-8
 """If a plan uses only costs below this fraction of the largest one, the pair is solved again with the large ones
@@ -81,7 +81,7 @@ class ExactAnyCost(PricedSolver):
         p: float,
         unmatched: Unmatched | None = None,
         column_start: int = 0,
-        table: NDArray[np.float64] | None = None,
+        table: Float | None = None,
     ) -> None:
         self.cost, self.p, self.unmatched, self.column_start = cost, p, unmatched, column_start
         self.histograms, self._sizes = histograms, np.diff(histograms.offsets)
@@ -122,14 +122,11 @@ class ExactAnyCost(PricedSolver):
         return float(pair_seconds(p, q, width, each=each, reading=reading).mean())
 
     def identity(self) -> Identity:
-        return {
-            "solver": f"any cost, {3 if self.cost.transform == ARC else 2 if are_long(self.cost.ground) else 1}",
-            "histograms": self.histograms.identity(),
-            "cost": self.cost.identity(),
-            "p": self.p,
-            "unmatched": None if self.unmatched is None else self.unmatched.identity(),
-            "column_start": self.column_start,
-        }
+        version = 3 if self.cost.transform == ARC else 2 if are_long(self.cost.ground) else 1
+        return identity_of(
+            f"any cost, {version}", histograms=self.histograms, cost=self.cost, p=self.p, unmatched=self.unmatched,
+            column_start=self.column_start,
+        )  # fmt: skip
 
     def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
         units, reach, second = np.empty(len(rows)), np.empty(len(rows)), columns + self.column_start
@@ -160,14 +157,12 @@ def describe_any(metric: str, n_distinct: int) -> Info:
     }
 
 
-def mass_exponents(totals: NDArray[np.float64]) -> NDArray[np.int64]:
+def mass_exponents(totals: Float) -> NDArray[np.int64]:
     """For every distribution the e with which two of its total fit into 2^e. (N,)"""
     return np.frexp(totals)[1].astype(np.int64) + 1
 
 
-def quantize_totals(
-    histograms: SparseHistograms, totals: NDArray[np.float64], exponents: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def quantize_totals(histograms: SparseHistograms, totals: Float, exponents: NDArray[np.int64]) -> Indices:
     """Masses that are not scaled to a common total as int64, in units of 2^(exponent - 60) of their distribution."""
     shares = np.ldexp(totals, -exponents)
     return np.rint(histograms.masses * np.repeat(shares, np.diff(histograms.offsets)) * 2.0**MASS_BITS).astype(np.int64)

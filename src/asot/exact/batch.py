@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,6 @@ from asot._typing import Float, Indices, Info
 from asot.exact.price import PricedSolver
 from asot.native import Double, Doubles, Int, Ints, Record, ShortInts, Tile, entry
 from asot.run.protocols import IN_FLOAT64, Solution, Status, all_ended
-
-Kept = TypeVar("Kept")
 
 
 class BatchProblems(Record):
@@ -105,17 +103,8 @@ class ExactBatch(PricedSolver):
             given |= {"x": costs.x, "y": costs.y, "dim": costs.x.shape[1], "metric": costs.metric}
             given |= {"order": costs.order, "power": costs.power, "shrink": costs.shrink}
         self._problems = BatchProblems(**given)
-        room = (rows.room, columns.room)
-        self.arcs = Arcs.room_for(*room) if plans else None
-        self.potentials = Potentials.room_for(*room) if potentials else None
-        kept: dict[str, Any] = {}
-        if self.arcs is not None:
-            kept |= {"arcs_at": self.arcs.starts, "n_arcs": self.arcs.counts, "mass": self.arcs.mass}
-            kept |= {"source": self.arcs.source, "sink": self.arcs.sink}
-        if self.potentials is not None:
-            kept |= {"f_at": self.potentials.f_starts, "f": self.potentials.f}
-            kept |= {"g_at": self.potentials.g_starts, "g": self.potentials.g}
-        self._plans = BatchPlans(**kept)
+        self.kept = _room(rows.room, columns.room, plans=plans, potentials=potentials)
+        self._plans = BatchPlans(**self.kept)
         self.info: Info = {
             "solver": "assignment or network simplex",
             "common_mass_canceled": False,
@@ -127,21 +116,20 @@ class ExactBatch(PricedSolver):
 
     def arcs_of(self, problem: int) -> tuple[NDArray[np.int32], NDArray[np.int32], Float]:
         """Sources, sinks and masses of the plan of a problem that was solved."""
-        arcs = self._kept(self.arcs)
-        own = slice(int(arcs.starts[problem]), int(arcs.starts[problem] + arcs.counts[problem]))
-        return arcs.source[own], arcs.sink[own], arcs.mass[own]
+        start, count, source, sink, mass = self._kept("arcs_at", "n_arcs", "source", "sink", "mass")
+        own = slice(int(start[problem]), int(start[problem] + count[problem]))
+        return source[own], sink[own], mass[own]
 
     def potentials_of(self, problem: int) -> tuple[Float, Float]:
         """f (n,) and g (m,) of a problem that was solved."""
-        kept = self._kept(self.potentials)
-        (n, m), i, j = self.shape(problem), int(kept.f_starts[problem]), int(kept.g_starts[problem])
-        return kept.f[i : i + n], kept.g[j : j + m]
+        f, g, f_at, g_at = self._kept("f", "g", "f_at", "g_at")
+        (n, m), i, j = self.shape(problem), int(f_at[problem]), int(g_at[problem])
+        return f[i : i + n], g[j : j + m]
 
-    @staticmethod
-    def _kept(kept: Kept | None) -> Kept:
-        if kept is None:
+    def _kept(self, *names: str) -> list[NDArray[Any]]:
+        if names[0] not in self.kept:
             raise ValueError("plans and potentials were not kept: call emd_batch(..., plans=True)")
-        return kept
+        return [self.kept[name] for name in names]
 
     @functools.cached_property
     def _seconds(self) -> float:  # type: ignore[override]
@@ -184,33 +172,14 @@ def ranges(starts: Indices, sizes: Indices) -> tuple[Indices, Indices]:
     return which, starts[which] + within
 
 
-@dataclass(frozen=True)
-class Arcs:
-    """Room for the arcs of all plans: a basic solution has at most rows + columns - 1 of them."""
-
-    starts: Indices  # (B,)
-    counts: Indices  # (B,)
-    source: NDArray[np.int32]  # (room,)
-    sink: NDArray[np.int32]  # (room,)
-    mass: Float  # (room,)
-
-    @classmethod
-    def room_for(cls, rows: Indices, columns: Indices) -> Arcs:
-        room = rows + columns
-        total = int(room.sum())
-        source, sink = np.zeros(total, dtype=np.int32), np.zeros(total, dtype=np.int32)
-        return cls(starts_of(room), np.zeros(len(room), dtype=np.int64), source, sink, np.zeros(total))
-
-
-@dataclass(frozen=True)
-class Potentials:
-    """Room for the potentials of all problems, one problem after the other."""
-
-    f_starts: Indices  # (B,)
-    g_starts: Indices  # (B,)
-    f: Float
-    g: Float
-
-    @classmethod
-    def room_for(cls, rows: Indices, columns: Indices) -> Potentials:
-        return cls(starts_of(rows), starts_of(columns), np.zeros(int(rows.sum())), np.zeros(int(columns.sum())))
+def _room(rows: Indices, columns: Indices, *, plans: bool, potentials: bool) -> dict[str, NDArray[Any]]:
+    """Where plans and potentials go, one problem after the other: a basic solution has at most rows + columns - 1
+    arcs."""
+    n, m, room = int(rows.sum()), int(columns.sum()), dict[str, NDArray[Any]]()
+    if plans:
+        room |= {"arcs_at": starts_of(rows + columns), "n_arcs": np.zeros(len(rows), dtype=np.int64)}
+        room |= {"source": np.zeros(n + m, dtype=np.int32), "sink": np.zeros(n + m, dtype=np.int32)}
+        room["mass"] = np.zeros(n + m)
+    if potentials:
+        room |= {"f_at": starts_of(rows), "f": np.zeros(n), "g_at": starts_of(columns), "g": np.zeros(m)}
+    return room

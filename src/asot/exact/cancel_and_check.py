@@ -19,14 +19,13 @@ from __future__ import annotations
 import functools
 
 import numpy as np
-from numpy.typing import NDArray
 
 from asot._typing import Float, Identity, Indices, Info
 from asot.exact.points import quantize_sparse
 from asot.exact.price import PricedSolver, sparse_rows_seconds
 from asot.exact.workspace import MASS_BITS
 from asot.native import Double, Doubles, Int, Ints, Record, Tile, entry, tile_of
-from asot.run.protocols import IN_FLOAT64, Solution, Status, all_ended
+from asot.run.protocols import IN_FLOAT64, Solution, Status, all_ended, identity_of
 
 SLACK = 1e-12
 """Share of the largest cost of a pair by which a difference may exceed a cost through rounding; a value may be off by
@@ -36,7 +35,7 @@ TRIANGLES = 4096
 """Triangles checked before anything is solved: a cost that is far from a metric fails at one of these."""
 
 
-def looks_like_metric(cost: NDArray[np.float64]) -> bool:
+def looks_like_metric(cost: Float) -> bool:
     """Whether a cost is square, zero on the diagonal, symmetric, and obeys the triangle inequality in a few
     triangles."""
     k = len(cost)
@@ -103,13 +102,9 @@ class CancelAndCheck(PricedSolver):
         self.info = describe(cancel)
 
     def identity(self) -> Identity:
-        return {
-            "solver": "sparse rows, 1",
-            "A": self._rows.arrays(),
-            "B": None if self._within else self._columns.arrays(),
-            "cost": {"unit": self._unit_cost, "exponent": self._exponent},
-            "cancel": self._cancel,
-        }
+        cost = {"unit": self._unit_cost, "exponent": self._exponent}
+        A, B = self._rows.arrays(), None if self._within else self._columns.arrays()
+        return identity_of("sparse rows, 1", A=A, B=B, cost=cost, cancel=self._cancel)
 
     def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
         tile, values, pivots = tile_of(rows, columns, stop)
@@ -123,7 +118,7 @@ def describe(cancel: bool) -> Info:
     return {"solver": "network simplex", "common_mass_canceled": canceled, **IN_FLOAT64}
 
 
-def _sparse_rows(histograms: NDArray[np.float64]) -> tuple[SparseRows, int, float]:
+def _sparse_rows(histograms: Float) -> tuple[SparseRows, int, float]:
     """Rows (N, k) of total 1 as lists, the size of the longest one, and the mean size."""
     n, k = histograms.shape
     place = np.flatnonzero(histograms)

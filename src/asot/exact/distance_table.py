@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from asot._typing import Float
 from asot.ground.costs import PLAIN
 from asot.ground.metrics import EUCLIDEAN, Ground
 from asot.native import Doubles, Int, Record, entry
@@ -40,7 +40,7 @@ AT_A_TIME = 256
 """Points whose part of a table a thread makes."""
 
 
-def distance_table(ground: Ground, transform: int = PLAIN, n_jobs: int = 1) -> NDArray[np.float64]:
+def distance_table(ground: Ground, transform: int = PLAIN, n_jobs: int = 1) -> Float:
     """(V, V) distances of points under a Euclidean metric, in its units, or what ``transform`` takes of them."""
     n, d = ground.points.shape
     table = np.empty((n, n))

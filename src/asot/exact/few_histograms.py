@@ -19,7 +19,7 @@ from asot._typing import Info
 from asot.exact.cancel_and_check import SLACK, TRIANGLES, random_triangles
 from asot.exact.cancel_and_check import describe as describe_by_itself
 from asot.exact.cost_check import ALWAYS_CHECKED, FEWEST, preparing_costs_more, seconds_per_pair, used_anchors
-from asot.exact.few_pairs import MOST_LAID, MOST_SECONDS, is_usual
+from asot.exact.few_pairs import MOST_LAID, MOST_SECONDS, counted, is_usual
 from asot.exact.graph_metric import FEWEST as FEWEST_POINTS
 from asot.exact.price import graph_pays, shared_cost_seconds
 from asot.exact.shared_cost import OFFSET_WEIGHT, describe
@@ -91,21 +91,10 @@ def solve(A: Any, B: Any, cost: Any, device: Any, n_jobs: Any, memory: Any, prog
 
     def rest() -> dict[str, Any]:
         own: Info = describe_by_itself(canceled) if by_itself else describe(canceled)
-        known = {
-            "device_reason": on_cpu(device, "too little work for a GPU").reason,
-            "n_jobs": jobs,
-            "n_pairs": n_pairs,
-        }
-        timed = {"n_not_converged": 0, "seconds": seconds, "seconds_on_pairs": seconds}
-        return {
-            "status": np.zeros(n_pairs, np.int8),
-            "n_iter": np.array(pivots, np.int32),
-            "pair_set": pairs,
-            "info": {**own, **known, **timed},
-            "names": (None, None),
-            "offsets": None,
-            "model": None,
-        }
+        reason = on_cpu(device, "too little work for a GPU").reason
+        info, steps = {**own, "device_reason": reason, "n_jobs": jobs}, np.array(pivots, np.int32)
+        fields = counted(pairs, steps, np.zeros(n_pairs, np.int8), info, seconds, seconds)
+        return {**fields, "names": (None, None), "offsets": None, "model": None}
 
     return Distances.quickly(values, ((rest, ()),))
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from asot._typing import Float, Info
+from asot._typing import Float, Indices, Info
 from asot.data.distributions import Distributions
 from asot.exact.any_cost import AnyCostOut, describe_any
 from asot.exact.auto import A_SUM, line_solver, lopsided_solver, on_cpu
@@ -35,7 +35,7 @@ from asot.request import Distance, as_order
 from asot.results.distances import Distances, Later
 from asot.run import devices
 from asot.run.engine import joblib_is_idle
-from asot.run.pairs import AllPairs, CrossPairs
+from asot.run.pairs import AllPairs, CrossPairs, PairSet
 from asot.run.protocols import Solver, empty_solution
 from asot.validation import as_bytes, as_n_jobs
 
@@ -86,7 +86,7 @@ class _Table(NamedTuple):
     kept: tuple[Any, ...]
 
 
-def _laid(rows: NDArray[np.int64], columns: NDArray[np.int64], **told: Any) -> _Table:
+def _laid(rows: Indices, columns: Indices, **told: Any) -> _Table:
     """A record and room for the answers of some pairs."""
     tile, values, steps = tile_of(rows, columns)
     units = np.empty(len(rows))
@@ -174,7 +174,7 @@ def _rest(
     return _fields(D, E, np.array(pivots, np.int32), np.zeros(len(pivots), np.int8), info, seconds, seconds)
 
 
-def _places(n_first: int, n_second: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _places(n_first: int, n_second: int) -> tuple[Indices, Indices]:
     """Rows and columns of all pairs, in the order of the pooled collection."""
     pairs = CrossPairs(n_first, n_second) if n_second else AllPairs(n_first)
     rows, columns = pairs.indices(0, len(pairs))
@@ -182,18 +182,19 @@ def _places(n_first: int, n_second: int) -> tuple[NDArray[np.int64], NDArray[np.
 
 
 def in_runs(
-    solver: Solver, D: Distributions, E: Distributions | None, known: Callable[[], Info], preparing: float, later: Later
+    make: Callable[[], Solver], D: Distributions, E: Distributions | None, known: Callable[[], Info], later: Later
 ) -> Distances:
-    """All pairs by a solver that takes runs, such as that of a line, which took so many seconds to prepare; ``known``
-    makes what is told about the call, ``later`` what others know."""
-    pairs, begun = _pairs(D, E), time.perf_counter()
+    """All pairs by a solver that takes runs, such as that of a line; ``known`` makes what is told about the call,
+    ``later`` what others know."""
+    started = time.perf_counter()
+    solver, pairs, begun = make(), _pairs(D, E), time.perf_counter()
     found = empty_solution(len(pairs))
     solver.solve_runs(*pairs.runs(0, len(pairs)), found, np.zeros(1, dtype=np.int64))
-    seconds = time.perf_counter() - begun
+    ended = time.perf_counter()
 
     def rest() -> dict[str, Any]:
         info = {**solver.info, **known()}
-        return _fields(D, E, found.n_iter, found.status, info, seconds + preparing, seconds)
+        return _fields(D, E, found.n_iter, found.status, info, ended - started, ended - begun)
 
     return Distances.quickly(found.values, ((rest, ()), later))
 
@@ -203,16 +204,16 @@ def _fields(
     seconds: float, on_pairs: float,
 ) -> Info:  # fmt: skip
     """The fields of a result other than its values."""
-    pairs = _pairs(D, E)
-    counted = {"n_pairs": len(pairs), "n_not_converged": 0, "seconds": seconds, "seconds_on_pairs": on_pairs}
-    return {
-        "status": status,
-        "n_iter": steps,
-        "pair_set": pairs,
-        "info": {**info, **counted},
-        "names": (D.given_ids, D.given_ids if E is None else E.given_ids),
-        "offsets": D.offsets,
-    }
+    own = {"names": (D.given_ids, D.given_ids if E is None else E.given_ids), "offsets": D.offsets}
+    return {**counted(_pairs(D, E), steps, status, info, seconds, on_pairs), **own}
+
+
+def counted(
+    pairs: PairSet, steps: NDArray[np.int32], status: NDArray[np.int8], info: Info, seconds: float, on_pairs: float
+) -> Info:
+    """The fields that say how all pairs were solved."""
+    counts = {"n_pairs": len(pairs), "n_not_converged": 0, "seconds": seconds, "seconds_on_pairs": on_pairs}
+    return {"status": status, "n_iter": steps, "pair_set": pairs, "info": {**info, **counts}}
 
 
 def _pairs(D: Distributions, E: Distributions | None) -> AllPairs | CrossPairs:
@@ -271,15 +272,19 @@ def _less_plain(
         as_bytes(memory, 1)  # refuses what is no amount
     jobs = 1 if n_jobs is None else as_n_jobs(n_jobs)
     if E is not None and turned is not None:
-        known = {"device_reason": devices.on_cpu(device, A_SUM).reason, "n_jobs": jobs}
-        return _few_lopsided(D, E, metric, turned, known, later)
+        if len(D) * len(E) * seconds_of_pair(D, E) > LOPSIDED_SECONDS:
+            return None
+        reason = devices.on_cpu(device, A_SUM).reason
+        known = {"p": 1, "estimate": "exact", "device_reason": reason, "n_jobs": jobs}
+        return in_runs(lambda: lopsided_solver(D, E, metric, turned), D, E, lambda: known, later)
     if dim > 1 or len(D.offsets) + (0 if E is None else len(E)) <= FEW + 1:
         return solve(D, E, order, metric, device, jobs, later)
-    began, distance = time.perf_counter(), Distance(order, metric)
-    pooled, column_start = (D, 0) if E is None else (D + E, len(D))
-    solver = line_solver(pooled, distance, column_start)
-    seconds = time.perf_counter() - began
-    return in_runs(solver, D, E, lambda: _note(distance, dim, device, jobs), seconds, later)
+    distance = Distance(order, metric)
+
+    def on_a_line() -> Solver:
+        return line_solver(D, distance, 0) if E is None else line_solver(D + E, distance, len(D))
+
+    return in_runs(on_a_line, D, E, lambda: _note(distance, dim, device, jobs), later)
 
 
 def _note(distance: Distance, dim: int, device: str, n_jobs: int) -> Info:
@@ -309,15 +314,3 @@ def _are_few(dim: int, metric: str, n: int, count: int, n_pairs: int) -> bool:
     if n > MOST_POINTS or (metric == "euclidean" and dim >= LONG and n_pairs * dim * SAVED_BY_TABLE > CALL_SECONDS):
         return False
     return n_pairs * float(laid_out_seconds(n / count, n / count, dim)) < MOST_SECONDS
-
-
-def _few_lopsided(
-    D: Distributions, E: Distributions, metric: str, turned: bool, known: Info, later: Later
-) -> Distances | None:
-    """The same for one or two points against many, unless somebody would wait for it."""
-    if len(D) * len(E) * seconds_of_pair(D, E) > LOPSIDED_SECONDS:
-        return None
-    began = time.perf_counter()
-    solver = lopsided_solver(D, E, metric, turned)
-    seconds = time.perf_counter() - began
-    return in_runs(solver, D, E, lambda: {"p": 1, "estimate": "exact", **known}, seconds, later)

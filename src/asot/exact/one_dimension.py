@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot._typing import Float, Identity, Info
+from asot._typing import Float, Identity, Indices, Info
 from asot.exact.runs import Runs, RunsSolver
 from asot.exact.workspace import LANES
 from asot.native import Double, Doubles, Int, Ints, Record, entry
-from asot.run.protocols import IN_FLOAT64
+from asot.run.protocols import IN_FLOAT64, identity_of
 from asot.validation import FloatArray
 
 SHORT_VECTOR = 16
@@ -107,7 +107,7 @@ class OneDimension(RunsSolver):
     def __init__(
         self,
         points: FloatArray,
-        offsets: NDArray[np.int64],
+        offsets: Indices,
         masses: Float,
         *,
         p: float = 1.0,
@@ -141,14 +141,10 @@ class OneDimension(RunsSolver):
         return n_pairs * (2e-8 + 4e-9 * size) + 1e-7 * n
 
     def identity(self) -> Identity:
-        return {
-            "solver": "line, 1",
-            "points": self._points,
-            "offsets": self._offsets,
-            "masses": self._masses,
-            "p": self._p,
-            "column_start": self._column_start,
-        }
+        return identity_of(
+            "line, 1", points=self._points, offsets=self._offsets, masses=self._masses, p=self._p,
+            column_start=self._column_start,
+        )  # fmt: skip
 
     def solve_kernel(self, runs: Runs) -> None:
         self._kernel(self._record, runs)

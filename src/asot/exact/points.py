@@ -23,7 +23,7 @@ from asot.exact.price import GATHERED, IN_PLACE, PricedSolver, mean_seconds, pai
 from asot.exact.workspace import MASS_BITS
 from asot.ground.metrics import Ground
 from asot.native import Double, Doubles, Int, Ints, Record, ShortInts, Tile, entry, tile_of
-from asot.run.protocols import IN_FLOAT64, Solution, Status
+from asot.run.protocols import IN_FLOAT64, Solution, Status, identity_of
 
 
 class IndexedPoints(Record):
@@ -102,12 +102,8 @@ class ExactPoints(PricedSolver):
         self.info = describe(ground.name, len(ground.points), self._equal)
 
     def identity(self) -> Identity:
-        return {
-            "solver": "points, 2" if are_long(self._ground) else "points, 1",
-            "histograms": self._histograms.identity(),
-            "ground": self._ground.identity(),
-            "column_start": self._column_start,
-        }
+        solver = "points, 2" if are_long(self._ground) else "points, 1"
+        return identity_of(solver, histograms=self._histograms, ground=self._ground, column_start=self._column_start)
 
     def seconds_of(self, rows: Indices, columns: Indices) -> float:
         p, q, width = left_to_ship(self._histograms, rows, columns).T.astype(float)

@@ -15,8 +15,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from asot._typing import Float, Indices
 from asot.data.distinct import SparseHistograms
 from asot.ground.metrics import CITYBLOCK, EUCLIDEAN
 from asot.run.protocols import TILE_SECONDS, Solver
@@ -35,7 +35,7 @@ PRODUCT, DIFFERENCE, OTHER = 1e-4, 6e-4, 1e-3
 IN_PLACE, GATHERED = 5e-4, 4e-3
 """Microseconds to read one coordinate of a point, where all of them are in use, and where some are."""
 
-Counts = NDArray[np.float64] | float
+Counts = Float | float
 
 
 def pair_seconds(p: Counts, q: Counts, width: Counts, *, each: float = PRODUCT, reading: Counts = IN_PLACE) -> Any:
@@ -115,7 +115,7 @@ def sparse_rows_seconds(sources: float, sinks: float) -> float:
 
 
 def graph_seconds(k: int) -> float:
-    """The same on the graph of a cost between k points (`asot.exact.graph_flow`)."""
+    """The same on the graph of a cost between k points (`asot.exact.graph_metric`)."""
     return 3e-8 * k**1.6
 
 
@@ -158,28 +158,16 @@ class Split(NamedTuple):
     most_points: int
 
 
-def best_split(
-    rows: NDArray[np.int64], columns: NDArray[np.int64], n_pairs: float, dim: int, jobs: int, most: int
-) -> Split:
-    """The best use of a GPU for ``n_pairs`` between distributions of so many points.
-
-    Parameters
-    ----------
-    rows : (N,), columns : (M,)
-        Points of the distributions on both sides; the same array for pairs within one collection.
-    n_pairs, dim, jobs
-        How many of the pairs there are, coordinates, threads of the CPU.
-    most
-        Points on either side that the GPU's kernels have room for.
-    """
+def best_split(rows: Indices, columns: Indices, n_pairs: float, dim: int, jobs: int, most: int) -> Split:
+    """The best use of a GPU for ``n_pairs`` between distributions of ``rows`` (N,) and ``columns`` (M,) points
+    in ``dim`` coordinates, beside ``jobs`` threads; its kernels have room for ``most`` points on either side."""
     if n_pairs == 0:
         return Split(0.0, np.inf, most)
-    first, second = _bins(rows), _bins(columns)
-    p, q = first.mean[:, None], second.mean
-    weight = first.number[:, None] * second.number * (n_pairs / (len(rows) * len(columns)))  # pairs of each two sizes
+    (n_rows, p, most_rows), (n_columns, q, most_columns) = _bins(rows), _bins(columns)
+    p, larger = p[:, None], np.maximum(most_rows[:, None], most_columns)
+    weight = n_rows[:, None] * n_columns * (n_pairs / (len(rows) * len(columns)))  # pairs of each two sizes
     one_thread = weight * laid_out_seconds(p, q, dim)
     on_gpu = weight / gpu_rate(np.sqrt(p * q))
-    larger = np.maximum(first.largest[:, None], second.largest)
     all_on_cpu = threads_seconds(float(one_thread.sum()), jobs)
     best = Split(all_on_cpu, np.inf, 0)
     for bound in np.unique(larger[larger <= most]):
@@ -197,7 +185,7 @@ def call_seconds(size: float) -> float:
     return CALL_SECONDS + CALL_SECONDS_PER_POINT * size**2
 
 
-def gpu_rate(size: NDArray[np.float64]) -> NDArray[np.float64]:
+def gpu_rate(size: Float) -> Float:
     """Pairs per second of pairs of so many points on both sides: between the measured sizes, and on in the same way."""
     known, rate = np.log(np.array(RATES)).T
     x = np.log(np.maximum(size, RATES[0][0]))
@@ -219,15 +207,8 @@ def threads_seconds(one_thread: float, jobs: int) -> float:
     return min(one_thread, one_thread / jobs + THREADS_SECONDS)
 
 
-class _Bins(NamedTuple):
-    """Distributions of about the same size."""
-
-    number: NDArray[np.float64]
-    mean: NDArray[np.float64]
-    largest: NDArray[np.int64]
-
-
-def _bins(sizes: NDArray[np.int64]) -> _Bins:
+def _bins(sizes: Indices) -> tuple[Float, Float, Indices]:
+    """Distributions of about the same size: how many there are, their mean size, and the largest."""
     found, count = np.unique(sizes, return_counts=True)
     own = np.arange(len(found))
     if len(found) > MOST_BINS:
@@ -235,4 +216,4 @@ def _bins(sizes: NDArray[np.int64]) -> _Bins:
         own = np.unique(np.searchsorted(edges, found, side="right"), return_inverse=True)[1]
     total = np.bincount(own, count).astype(np.float64)
     last = np.flatnonzero(np.diff(own, append=own[-1] + 1))
-    return _Bins(total, np.bincount(own, count * found) / total, found[last])
+    return total, np.bincount(own, count * found) / total, found[last]

@@ -14,7 +14,6 @@ largest cost. Costs that mean "never" do not count: pairs that use none of them 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -26,13 +25,13 @@ from asot.exact.workspace import LANES, MASS_BITS
 from asot.native import Double, Doubles, Int, Ints, Record, ShortInts, Tile, entry, tile_of
 from asot.results.plans import Transport
 from asot.run.executors import alone
-from asot.run.protocols import IN_FLOAT64, Solution, Status
+from asot.run.protocols import IN_FLOAT64, Solution, Status, TilePlans, all_ended, identity_of
 
 OFFSET_WEIGHT = 0.85
 """Share of a node's mean cost that the greedy start subtracts; measured best between 0.7 and 1."""
 
 
-def quantize_masses(histograms: NDArray[np.float64]) -> NDArray[np.int64]:
+def quantize_masses(histograms: Float) -> NDArray[np.int64]:
     """Rows (N, k) of total 1 to int64 rows that sum to exactly 2^60; the largest entry absorbs the rounding."""
     total = 1 << MASS_BITS
     masses = np.ascontiguousarray(np.rint(histograms * float(total)), dtype=np.int64)
@@ -50,48 +49,31 @@ def cost_bits_for(index_bits: int) -> int:
     return 62 - 2 * index_bits
 
 
-@dataclass(frozen=True)
-class QuantizedCost:
-    """A shared cost, prepared once for all pairs.
-
-    ``unit`` holds the costs divided by 2^exponent, so that they are at most 1 and sums of them cannot overflow.
-    """
-
-    integer: NDArray[np.int64]  # (k, l) costs, shifted left by index_bits
-    unit: NDArray[np.float64]  # (k, l)
-    row_offset: NDArray[np.int64]  # (k,) for the greedy start
-    column_offset: NDArray[np.int64]  # (l,)
-    index_bits: int
-    exponent: int
-
-
-def quantize_cost(cost: NDArray[np.float64]) -> QuantizedCost:
-    """Prepare a finite cost (k, l) ≥ 0."""
-    index_bits = index_bits_for(*cost.shape)
-    exponent = int(np.frexp(cost.max())[1])
-    unit = np.ldexp(np.ascontiguousarray(cost), -exponent)
-    scale = 2.0 ** cost_bits_for(index_bits)
-
-    def packed(values: NDArray[np.float64]) -> NDArray[np.int64]:
-        return np.rint(values * scale).astype(np.int64) << index_bits
-
-    return QuantizedCost(
-        integer=packed(unit),
-        unit=unit,
-        row_offset=packed(OFFSET_WEIGHT * unit.mean(axis=1)),
-        column_offset=packed(OFFSET_WEIGHT * unit.mean(axis=0)),
-        index_bits=index_bits,
-        exponent=exponent,
-    )
-
-
 class SharedCost(Record):
-    """A quantized cost, as kernels see it (``native/exact/shared_cost.hpp``)."""
+    """A quantized cost (``native/exact/shared_cost.hpp``): ``unit`` holds the costs divided by a power of two, so that
+    they are at most 1 and sums of them cannot overflow."""
 
     _fields_ = [  # noqa: RUF012
         ("k", Int), ("l", Int), ("integer", Ints), ("unit", Doubles), ("row_offset", Ints), ("column_offset", Ints),
         ("index_bits", Int),
     ]  # fmt: skip
+
+
+def quantize_cost(cost: Float) -> tuple[SharedCost, int]:
+    """Prepare a finite cost (k, l) ≥ 0, once for all pairs; also the exponent of the power that its units are of."""
+    index_bits = index_bits_for(*cost.shape)
+    exponent = int(np.frexp(cost.max())[1])
+    unit = np.ldexp(np.ascontiguousarray(cost), -exponent)
+    scale = 2.0 ** cost_bits_for(index_bits)
+
+    def packed(values: Float) -> NDArray[np.int64]:
+        return np.rint(values * scale).astype(np.int64) << index_bits
+
+    row_offset, column_offset = (packed(OFFSET_WEIGHT * unit.mean(axis=axis)) for axis in (1, 0))
+    return SharedCost(
+        k=len(cost), l=cost.shape[1], integer=packed(unit), unit=unit, row_offset=row_offset,
+        column_offset=column_offset, index_bits=index_bits,
+    ), exponent  # fmt: skip
 
 
 class Histograms(Record):
@@ -120,14 +102,6 @@ _solve_trees = entry("shared_cost_trees", Histograms, SharedCost, Tile, TreesOut
 _solve_plans = entry("shared_cost_plans", Histograms, SharedCost, Tile, PlansOut)
 
 
-def cost_record(c: QuantizedCost) -> SharedCost:
-    k, l = c.unit.shape
-    return SharedCost(
-        k=k, l=l, integer=c.integer, unit=c.unit, row_offset=c.row_offset, column_offset=c.column_offset,
-        index_bits=c.index_bits,
-    )  # fmt: skip
-
-
 class ExactSharedCost(PricedSolver):
     """Prepared once from histograms and their cost; then solves tiles of pairs.
 
@@ -143,33 +117,30 @@ class ExactSharedCost(PricedSolver):
     _most_pairs = 2**16
 
     def __init__(self, A: Float, B: Float | None, cost: Float, *, cancel: bool) -> None:
-        self._cost = quantize_cost(cost)
+        self._cost, self._exponent = quantize_cost(cost)
         self._cancel = cancel
         self._A = quantize_masses(A)
         self._B = self._A if B is None else quantize_masses(B)
-        self._record = cost_record(self._cost)
         self._histograms = Histograms(A=self._A, B=self._B, cancel=int(cancel))
         self._nodes = self.count_nodes(cost, cancel)
-        self._exponent, self._seconds = self._cost.exponent, shared_cost_seconds(self._nodes)
+        self._seconds = shared_cost_seconds(self._nodes)
         self.info = describe(cancel)
 
     @staticmethod
-    def count_nodes(cost: NDArray[np.float64], cancel: bool) -> int:
+    def count_nodes(cost: Float, cancel: bool) -> int:
         """The most sources and sinks that a pair can have."""
         return cost.shape[0] if cancel else sum(cost.shape)
 
     def identity(self) -> Identity:
-        return {
-            "solver": "shared cost, 1",
-            "A": self._A,
-            "B": None if self._B is self._A else self._B,
-            "cost": {"unit": self._cost.unit, "exponent": self._cost.exponent},
-            "cancel": self._cancel,
-        }
+        B, cost = (
+            None if self._B is self._A else self._B,
+            {"unit": self._cost.arrays()["unit"], "exponent": self._exponent},
+        )
+        return identity_of("shared cost, 1", A=self._A, B=B, cost=cost, cancel=self._cancel)
 
     def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
         tile, values, pivots = tile_of(rows, columns, stop)
-        _solve_tile(self._histograms, self._record, tile)
+        _solve_tile(self._histograms, self._cost, tile)
         status = np.full(len(rows), Status.OPTIMAL, dtype=np.int8)
         return Solution(np.ldexp(values, self._exponent - MASS_BITS), status, pivots)
 
@@ -177,36 +148,35 @@ class ExactSharedCost(PricedSolver):
         """Like `solve`, with the optimal flows and potentials of every pair. Only where common mass is canceled."""
         if not self._cancel:
             raise ValueError("trees only exist for metric costs, where common mass is canceled")
-        c, n, k = self._cost, len(rows), self._nodes
+        n, k = len(rows), self._nodes
         tile, values, pivots = tile_of(rows, columns, stop)
         start = np.zeros(n + 1, dtype=np.int64)
         source, sink = np.empty(n * (k - 1), dtype=np.int32), np.empty(n * (k - 1), dtype=np.int32)
         mass, potential = np.empty(n * (k - 1), dtype=np.int64), np.empty((n, k))
-        half = c.exponent // 2  # 2^exponent itself may be out of range
+        half = self._exponent // 2  # 2^exponent itself may be out of range
         out = TreesOut(
             start=start, source=source, sink=sink, mass=mass, potential=potential,
-            size=2.0**half, more_size=2.0 ** (c.exponent - half),
+            size=2.0**half, more_size=2.0 ** (self._exponent - half),
         )  # fmt: skip
-        _solve_trees(self._histograms, self._record, tile, out)
-        values = np.ldexp(values, c.exponent - MASS_BITS)
+        _solve_trees(self._histograms, self._cost, tile, out)
+        values = np.ldexp(values, self._exponent - MASS_BITS)
         return Trees(values, pivots, start, source, sink, mass, potential)
 
-    def solve_plans(self, rows: Indices, columns: Indices, stop: Indices) -> FlatPlans:
+    def solve_plans(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
         """Like `solve`, with plans and potentials. All masses are shipped, so it is slower."""
-        c, n = self._cost, len(rows)
-        k, l = c.unit.shape
-        values, pivots = np.zeros(n), np.zeros(n, dtype=np.int32)
+        n, k, l = len(rows), self._cost.k, self._cost.l
+        tile, values, pivots = tile_of(rows, columns, stop)
         source, sink, mass = (np.zeros((n, k + l - 1), dtype=np.int64) for _ in range(3))
         f, g = np.zeros((n, k)), np.zeros((n, l))
         out = PlansOut(source=source, sink=sink, mass=mass, f=f, g=g)
-        tile = Tile(n=n, rows=rows, columns=columns, values=values, steps=pivots, stop=stop)
-        _solve_plans(self._histograms, self._record, tile, out)
-        values = np.ldexp(values, c.exponent - MASS_BITS)
+        _solve_plans(self._histograms, self._cost, tile, out)
+        values = np.ldexp(values, self._exponent - MASS_BITS)
         entry = np.nonzero(mass)
-        return FlatPlans(
-            values, pivots, entry[0], source[entry], sink[entry], np.ldexp(mass[entry].astype(np.float64), -MASS_BITS),
-            np.ldexp(f, c.exponent), np.ldexp(g, c.exponent),
+        plans = TilePlans(
+            entry[0], source[entry], sink[entry], np.ldexp(mass[entry].astype(np.float64), -MASS_BITS),
+            np.ldexp(f, self._exponent), np.ldexp(g, self._exponent),
         )  # fmt: skip
+        return all_ended(Status.OPTIMAL, values, pivots, plans=plans)
 
     def bytes_per_tree(self) -> int:
         """Memory that `solve_trees` takes for each pair of its tile."""
@@ -234,42 +204,28 @@ class Trees(NamedTuple):
     both histograms have on an anchor stays there and is not listed.
     """
 
-    values: NDArray[np.float64]  # (P,)
+    values: Float  # (P,)
     pivots: NDArray[np.int32]  # (P,)
-    start: NDArray[np.int64]  # (P + 1,)
+    start: Indices  # (P + 1,)
     source: NDArray[np.int32]  # (arcs,)
     sink: NDArray[np.int32]  # (arcs,)
     mass: NDArray[np.int64]  # (arcs,)
-    potential: NDArray[np.float64]  # (P, k) f, 1-Lipschitz for the cost: ⟨f, a⟩ - ⟨f, b⟩ is the value
+    potential: Float  # (P, k) f, 1-Lipschitz for the cost: ⟨f, a⟩ - ⟨f, b⟩ is the value
 
     def at_unit(self, exponent: int) -> AnchorPlans:
         """The plans of the tile, with potentials in units of 2^exponent."""
         half = -exponent // 2  # 2^-exponent itself may be out of range
-        return AnchorPlans(
-            k=self.potential.shape[1], start=self.start, source=self.source, sink=self.sink, mass=self.mass,
-            potential=self.potential, scale=2.0**half, more_scale=2.0 ** (-exponent - half),
-        )  # fmt: skip
+        k, scales = self.potential.shape[1], {"scale": 2.0**half, "more_scale": 2.0 ** (-exponent - half)}
+        return AnchorPlans.of(self, k=k, **scales)
 
 
-class FlatPlans(NamedTuple):
-    """Plans of the P pairs of a tile as one list of (pair, source, sink, mass), and potentials."""
-
-    values: NDArray[np.float64]  # (P,)
-    pivots: NDArray[np.int32]  # (P,)
-    pair: NDArray[np.int64]  # (entries,) ascending
-    source: NDArray[np.int64]  # (entries,)
-    sink: NDArray[np.int64]  # (entries,)
-    mass: NDArray[np.float64]  # (entries,)
-    f: NDArray[np.float64]  # (P, k)
-    g: NDArray[np.float64]  # (P, l)
-
-
-def solve_one(a: NDArray[np.float64], b: NDArray[np.float64], cost: NDArray[np.float64]) -> Transport:
+def solve_one(a: Float, b: Float, cost: Float) -> Transport:
     """Value, plan and potentials of one pair of histograms (k,) and (l,) of total 1, any cost ≥ 0."""
     from scipy import sparse
 
     one = np.zeros(1, dtype=np.int64)
     solver = ExactSharedCost(a[None], b[None], cost, cancel=False)
     found = alone(lambda stop: solver.solve_plans(one, one, stop), solver.expected_seconds(1))
-    plan = sparse.csr_array((found.mass, (found.source, found.sink)), shape=cost.shape)
-    return Transport(float(found.values[0]), plan, (found.f[0], found.g[0]))
+    assert found.plans is not None
+    _, source, sink, mass, f, g = found.plans
+    return Transport(float(found.values[0]), sparse.csr_array((mass, (source, sink)), shape=cost.shape), (f[0], g[0]))

@@ -17,6 +17,7 @@ from asot.exact.runs import Runs, RunsSolver
 from asot.exact.workspace import LANES, MASS_BITS
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN, Ground
 from asot.native import Double, Doubles, Int, Record, entry
+from asot.run.protocols import identity_of
 
 MOST_POINTS = 5
 """Points of a cloud. Six have 720 matchings."""
@@ -65,12 +66,9 @@ class SmallClouds(RunsSolver):
         self.info: Info = {**describe(ground.name, len(ground.points), equal), "solver": "every matching"}
 
     def identity(self) -> Identity:
-        return {
-            "solver": "small clouds, 1",
-            "histograms": self._histograms.identity(),
-            "ground": self._ground.identity(),
-            "column_start": self._column_start,
-        }
+        return identity_of(
+            "small clouds, 1", histograms=self._histograms, ground=self._ground, column_start=self._column_start
+        )
 
     def solve_kernel(self, runs: Runs) -> None:
         _solve(self._record, runs)

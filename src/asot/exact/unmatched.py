@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from asot._typing import Identity
+from asot._typing import Float, Identity, Indices
 from asot.data.distributions import Distributions
 from asot.ground.costs import GroundCost
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN, MINKOWSKI, TRANSFORMED
@@ -25,8 +24,8 @@ class Unmatched:
 
     name: Any
     """As shown in ``info``."""
-    prices: NDArray[np.float64]  # (V,) ≥ 0, in the units of the ground distance
-    totals: NDArray[np.float64]  # (N,)
+    prices: Float  # (V,) ≥ 0, in the units of the ground distance
+    totals: Float  # (N,)
     constant: float | None
     """The price, where it is the same for all points."""
     share: float = 0.0
@@ -52,7 +51,7 @@ class Unmatched:
             return False
         return self.name == "diagonal" or (self.constant is not None and _widest(cost) <= 2.0 * self.constant)
 
-    def check_reach(self, reach: NDArray[np.float64], rows: NDArray[np.int64], columns: NDArray[np.int64]) -> None:
+    def check_reach(self, reach: Float, rows: Indices, columns: Indices) -> None:
         """Refuse a constant price below half of the largest distance of a pair: other libraries then compute a
         different number."""
         if self.constant is None:
@@ -68,7 +67,7 @@ class Unmatched:
             )
 
 
-def read_unmatched(unmatched: Any, pooled: Distributions, index: NDArray[np.int64], cost: GroundCost) -> Unmatched:
+def read_unmatched(unmatched: Any, pooled: Distributions, index: Indices, cost: GroundCost) -> Unmatched:
     """From a number, an array (n,) with the price of every point of the collection(s), or "diagonal".
 
     ``index`` (n,) is the distinct point of every point; points without mass have -1.
@@ -113,7 +112,7 @@ def _widest(cost: GroundCost) -> float:
     return cost.ground.span * (1.0 + 1e-9) if cost.is_plain else np.inf
 
 
-def _to_diagonal(cost: GroundCost) -> NDArray[np.float64]:
+def _to_diagonal(cost: GroundCost) -> Float:
     """Distances of points (birth, death) to the diagonal."""
     ground = cost.ground
     orders = {EUCLIDEAN: 2.0, CITYBLOCK: 1.0, CHEBYSHEV: np.inf, MINKOWSKI: ground.order}

@@ -19,7 +19,7 @@ from asot.results.distances import Distances
 from asot.results.plans import Plans
 from asot.results.sinks import Condensed
 from asot.run.pairs import PairSet
-from asot.run.protocols import DeviceSolution, Solution, Status, Tile, TilePlans, all_ended
+from asot.run.protocols import DeviceSolution, Solution, Tile, TilePlans
 from asot.validation import refuse_what_cannot_fit
 
 
@@ -39,12 +39,10 @@ class KeepPlans(Condensed):
         self._parts: list[TilePlans] = []
 
     def accept(self, tile: Tile) -> None:
+        super().accept(tile)
         plans = tile.solution.plans
         assert plans is not None
         own = slice(tile.start, tile.start + len(tile.solution.values))
-        self._values[own], self._status[own], self._n_iter[own] = (
-            tile.solution.values, tile.solution.status, tile.solution.n_iter,
-        )  # fmt: skip
         self._f[own], self._g[own] = plans.f, plans.g
         self._parts.append(plans._replace(pair=plans.pair + tile.start, f=plans.f[:0], g=plans.g[:0]))
 
@@ -66,12 +64,10 @@ class ExactWithPlans(ExactSharedCost):
     """The CPU solver that also reads out the trees. All masses are shipped, so it is slower than its parent."""
 
     def pairs_per_tile(self, memory: int) -> int:
-        return max(1, min(super().pairs_per_tile(memory), memory // (64 * sum(self._cost.unit.shape))))
+        return max(1, min(super().pairs_per_tile(memory), memory // (64 * (self._cost.k + self._cost.l))))
 
     def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
-        found = self.solve_plans(rows, columns, stop)
-        plans = TilePlans(found.pair, found.source, found.sink, found.mass, found.f, found.g)
-        return all_ended(Status.OPTIMAL, found.values, found.pivots, plans=plans)
+        return self.solve_plans(rows, columns, stop)
 
 
 class ExactCudaWithPlans(ExactCuda):

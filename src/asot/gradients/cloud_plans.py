@@ -8,60 +8,22 @@ Imported with the first call.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from asot.data.reading import place_of
+from asot.gradients.clouds import CODES, CloudPlan
 from asot.gradients.on_gpu import REALS, home_of, in_one_piece
 from asot.gradients.problems import Clouds, Plans, Side
 from asot.gradients.solver import solve
 from asot.gradients.tensors import balance_of, wide
-from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN
 
-CODES = {"euclidean": EUCLIDEAN, "sqeuclidean": EUCLIDEAN, "cityblock": CITYBLOCK, "chebyshev": CHEBYSHEV}
 EXTREME = 300
 """A pair whose coordinates, to the power of its costs, are beyond 2^±300 is solved in a unit of its own."""
 NO_EXPONENT = -1100
 """Of a cloud whose coordinates are all 0."""
-
-
-class CloudPlans(NamedTuple):
-    """Plans of P pairs, and potentials where they are wanted, else none. A pair of n and m points has room for n + m
-    arcs; masses are 0 where it has fewer."""
-
-    pair: Tensor  # (arcs,) which pair an arc belongs to
-    source: Tensor  # (arcs,) rows of x
-    sink: Tensor  # (arcs,) rows of y
-    mass: Tensor  # (arcs,)
-    row_pair: Tensor  # (rows,)
-    row: Tensor  # (rows,) rows of x
-    f: Tensor  # (rows,) potentials, in units of the pair's unit^power
-    column_pair: Tensor
-    column: Tensor
-    g: Tensor
-    unit: Tensor  # (P,) a power of two by which coordinates were divided
-
-
-def solve_clouds(
-    x: Tensor,
-    y: Tensor,
-    a: Tensor | None,
-    b: Tensor | None,
-    x_offsets: Tensor,
-    y_offsets: Tensor,
-    pairs: Tensor,
-    rooms: tuple[int, int],
-    power: float,
-    metric: str,
-    *,
-    potentials: bool,
-) -> CloudPlans:
-    """Plans of the pairs (P, 2) of clouds x (N, d) and y (M, d), which ``rooms`` = (points of all first clouds, points
-    of all second clouds) have in all."""
-    out: tuple[Tensor, ...] = _clouds(x, y, a, b, x_offsets, y_offsets, pairs, *rooms, power, metric, potentials)
-    return CloudPlans(*out)
 
 
 def _side(masses: Tensor | None, offsets: Tensor, chosen: Tensor, room: int, home: Any) -> Side:
@@ -139,6 +101,9 @@ def _solve(
     metric: str,
     potentials: bool,
 ) -> tuple[Tensor, ...]:
+    """The parts of a `CloudPlan` for pairs (P, 2) of clouds x (N, d) and y (M, d), without potentials if they are not
+    wanted, and powers of two (P,) by which coordinates were divided, as costs are in potentials. ``rows`` and
+    ``columns`` count the points of all first, and of all second clouds."""
     home = home_of(x)
     real = x.dtype if x.dtype == y.dtype and x.dtype in REALS else torch.float64
     points = [in_one_piece(part, home, real) for part in (x, y)]
@@ -173,20 +138,10 @@ def _places(side: Side, problems: Tensor, potentials: bool) -> tuple[Tensor, Ten
     return problem, side.starts[problem] + within
 
 
-def _shapes(
-    x: Tensor,
-    y: Tensor,
-    a: Any,
-    b: Any,
-    x_offsets: Any,
-    y_offsets: Any,
-    pairs: Tensor,
-    rows: int,
-    columns: int,
-    power: float,
-    metric: str,
-    potentials: bool,
-) -> tuple[Tensor, ...]:
+def _shapes(x: Tensor, *given: Any) -> tuple[Tensor, ...]:
+    """As `_solve` has them, for what it is given."""
+    pairs, rows, columns, _, _, potentials = given[5:]
+
     def room(size: Any, kinds: str) -> list[Tensor]:
         return [x.new_empty((size,), dtype=wide(x) if kind == "f" else torch.int64) for kind in kinds]
 
@@ -197,11 +152,17 @@ def _shapes(
 _SCHEMA = (
     "(Tensor x, Tensor y, Tensor? a, Tensor? b, Tensor x_offsets, Tensor y_offsets, Tensor pairs, SymInt rows, "
     "SymInt columns, float power, str metric, bool potentials) -> ("
-    + ", ".join(["Tensor"] * len(CloudPlans._fields))
+    + ", ".join(["Tensor"] * (len(CloudPlan._fields) + 1))
     + ")"
 )
 _clouds: Any = torch.library.custom_op("asot::clouds", _solve, mutates_args=(), schema=_SCHEMA)
 _clouds.register_fake(_shapes)
+
+
+def solve_clouds(*given: Any) -> tuple[CloudPlan, Tensor]:
+    """What `_solve` makes of these arguments, as an operation: plans and units."""
+    *plans, unit = _clouds(*given)
+    return CloudPlan(*plans), unit
 
 
 @_clouds.register_vmap
@@ -224,12 +185,13 @@ def _over_batches(info: Any, in_dims: Any, *given: Any) -> Any:
     ]
     clouds = torch.tensor([len(x_offsets) - 1, len(y_offsets) - 1], device="cpu")
     listed = (pairs[None] + step[:, :, None] * clouds).flatten(0, 1)
-    out = CloudPlans(*_clouds(x, y, a, b, *bounds, listed, V * rows, V * columns, *how))
-    apart = CloudPlans(*(part.view(V, len(part) // V) for part in out))
+    out = _clouds(x, y, a, b, *bounds, listed, V * rows, V * columns, *how)
+    *plans, unit = (part.view(V, len(part) // V) for part in out)
+    apart = CloudPlan(*plans)
     shift = step.to(x.device)
     moved = apart._replace(
         pair=apart.pair - shift * P, source=apart.source - shift * N, sink=apart.sink - shift * M,
         row_pair=apart.row_pair - shift * P, row=apart.row - shift * N,
         column_pair=apart.column_pair - shift * P, column=apart.column - shift * M,
     )  # fmt: skip
-    return tuple(moved), (0,) * len(moved)
+    return (*moved, unit), (0,) * len(out)

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from asot.gradients.tensors import as_order, check_tensors, import_torch, wide
+from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN
 from asot.validation import as_choice
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from asot.gradients.cloud_plans import CloudPlans
     from asot.gradients.given_clouds import GivenClouds
 
 
@@ -38,7 +38,7 @@ class CloudPlan(NamedTuple):
     g: Tensor
 
 
-METRICS = ("euclidean", "sqeuclidean", "cityblock", "chebyshev")
+CODES = {"euclidean": EUCLIDEAN, "sqeuclidean": EUCLIDEAN, "cityblock": CITYBLOCK, "chebyshev": CHEBYSHEV}
 
 
 def wasserstein(
@@ -107,7 +107,7 @@ def wasserstein(
     torch = import_torch()
     given = {"x": x, "y": y, **{name: mass for name, mass in (("a", a), ("b", b)) if mass is not None}}
     check_tensors(given, "asot.pairwise_exact")
-    as_choice(metric, "metric", METRICS)
+    as_choice(metric, "metric", tuple(CODES))
     p = as_order(p)
     from asot.gradients.given_clouds import GivenClouds, read_pairs
 
@@ -126,11 +126,11 @@ def wasserstein(
     listed = read_pairs(pairs, len(first), len(second))
     with torch.autocast(_kind_of(x), enabled=False):
         learned = any(side.masses is not None and side.masses.requires_grad for side in (first, second))
-        solved = _plans(first, second, listed, p, metric, potentials=plans or learned)
-        values = _values(torch, first, second, len(listed), solved, p, metric)
+        solved, unit = _plans(first, second, listed, p, metric, potentials=plans or learned)
+        values = _values(torch, first, second, solved, unit, p, metric)
         if single:
             values = values[0]
-        return (values, _public(solved, p, metric)) if plans else values
+        return (values, _public(solved, unit, p, metric)) if plans else values
 
 
 def assign(x: Tensor, y: Tensor, *, p: float = 2) -> Tensor:
@@ -167,7 +167,7 @@ def assign(x: Tensor, y: Tensor, *, p: float = 2) -> Tensor:
         for part, name in ((x, "x"), (y, "y"))
     )
     pairs = read_pairs(None, len(first), len(second))
-    plans = _plans(first, second, pairs, as_order(p), "euclidean", potentials=False)
+    plans, _ = _plans(first, second, pairs, as_order(p), "euclidean", potentials=False)
     B, n = (1, len(x)) if single else x.shape[:2]
     shipped = (plans.mass > 0).view(B, 2 * n)  # n arcs of each problem, one from each point of x
     order = shipped.to(torch.int8).argsort(dim=1, descending=True, stable=True)[:, :n]
@@ -187,17 +187,15 @@ def _kind_of(tensor: Tensor) -> str:
 
 def _plans(
     first: GivenClouds, second: GivenClouds, pairs: Tensor, p: float, metric: str, *, potentials: bool
-) -> CloudPlans:
+) -> tuple[CloudPlan, Tensor]:
+    """Plans, and the powers of two that coordinates were divided by; potentials are in units of their power."""
     from asot.gradients.cloud_plans import solve_clouds
 
     rooms = first.points_of(pairs[:, 0], "x"), second.points_of(pairs[:, 1], "y")
-    x, y, a, b = (
+    tensors = (
         None if part is None else part.detach() for part in (first.points, second.points, first.masses, second.masses)
     )
-    assert x is not None
-    assert y is not None
-    offsets = first.offsets, second.offsets
-    return solve_clouds(x, y, a, b, *offsets, pairs, rooms, _power(p, metric), metric, potentials=potentials)
+    return solve_clouds(*tensors, first.offsets, second.offsets, pairs, *rooms, _power(p, metric), metric, potentials)
 
 
 def _power(p: float, metric: str) -> float:
@@ -205,40 +203,39 @@ def _power(p: float, metric: str) -> float:
     return 2.0 * p if metric == "sqeuclidean" else p
 
 
-def _public(plans: CloudPlans, p: float, metric: str) -> CloudPlan:
+def _public(plans: CloudPlan, unit: Tensor, p: float, metric: str) -> CloudPlan:
     """What a caller gets to see, potentials in units of his costs."""
-    scale = plans.unit ** _power(p, metric)
-    f, g = plans.f * scale[plans.row_pair], plans.g * scale[plans.column_pair]
-    return CloudPlan(*plans._replace(f=f, g=g)[:-1])
+    scale = unit ** _power(p, metric)
+    return plans._replace(f=plans.f * scale[plans.row_pair], g=plans.g * scale[plans.column_pair])
 
 
 def _values(
-    torch: Any, first: GivenClouds, second: GivenClouds, n_pairs: int, plans: CloudPlans, p: float, metric: str
+    torch: Any, first: GivenClouds, second: GivenClouds, plans: CloudPlan, unit: Tensor, p: float, metric: str
 ) -> Tensor:
     """Values (P,) that autograd can follow: the arcs of optimal plans, priced again, in the pairs' units."""
     from asot.gradients.refusals import without_second
 
     x, y = without_second(first.points), without_second(second.points)
-    prices = _prices(torch, x, y, plans, p, metric)
-    values = plans.unit.new_zeros(n_pairs).index_add(0, plans.pair, plans.mass * prices)
+    prices = _prices(torch, x, y, plans, unit, p, metric)
+    values = unit.new_zeros(len(unit)).index_add(0, plans.pair, plans.mass * prices)
     for masses, place, point, potential in (
         (first.masses, plans.row_pair, plans.row, plans.f),
         (second.masses, plans.column_pair, plans.column, plans.g),
     ):
         if masses is not None and masses.requires_grad:
-            values = values + _through_masses(masses, place, point, potential, n_pairs)
+            values = values + _through_masses(masses, place, point, potential, len(unit))
     if p != 1:
         positive = values > 0
         values = torch.where(positive, torch.where(positive, values, 1.0) ** (1.0 / p), 0.0)
-    values = values * plans.unit
-    return (values * plans.unit if metric == "sqeuclidean" else values).to(first.points.dtype)
+    values = values * unit
+    return (values * unit if metric == "sqeuclidean" else values).to(first.points.dtype)
 
 
-def _prices(torch: Any, x: Tensor, y: Tensor, plans: CloudPlans, p: float, metric: str) -> Tensor:
+def _prices(torch: Any, x: Tensor, y: Tensor, plans: CloudPlan, unit: Tensor, p: float, metric: str) -> Tensor:
     """d^p of the arcs, (arcs,); those without mass may have any price."""
     from asot.gradients import arc_prices
 
-    shrink = 1.0 / plans.unit
+    shrink = 1.0 / unit
     if arc_prices.has_kernel(x, y, metric):
         arcs = arc_prices.Arcs(plans.source, plans.sink, plans.pair, plans.mass, shrink)
         return arc_prices.prices(x, y, arcs, _power(p, metric))

@@ -10,17 +10,20 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from asot.batch import as_sizes
 from asot.gradients import on_gpu, plan_tables
 from asot.gradients.eager import is_eager
-from asot.gradients.large_zeros import zeros_like_rows
 from asot.gradients.problems import Matrices, Plans, Side, alike, steps
 from asot.gradients.refusals import refused
 from asot.gradients.solver import solve
 from asot.gradients.tensors import balance_of
+
+LARGE_PAGE = 2**21
+"""Bytes. Below that, memory is mostly used again, and NumPy asks for nothing."""
 
 
 def emd(
@@ -96,13 +99,24 @@ def _in_cost(weights: Tensor, ends: Tensor, mass: Tensor, cost: Tensor) -> Tenso
     if plan_tables.has_kernel(weights, mass, rows * columns):
         return plan_tables.weighted(weights, ends, mass, rows, columns)
     shipped = weights[:, None] * mass
-    flat = zeros_like_rows(shipped, rows * columns).scatter_add_(1, _cells(ends, columns), shipped)
+    flat = zeros_like_rows(shipped, rows * columns).scatter_add_(1, torch.add(ends[1], ends[0], alpha=columns), shipped)
     return flat.view(B, rows, columns)
 
 
-def _cells(ends: Tensor, columns: int) -> Tensor:
-    """Places (B, arcs) of the ends (2, B, arcs) of arcs in flat matrices of so many columns."""
-    return torch.add(ends[1], ends[0], alpha=columns)
+def zeros_like_rows(rows: Tensor, width: int) -> Tensor:
+    """Zeros (B, width) of the dtype and the kind of ``rows`` (B, n), which may also stand for what torch traces.
+
+    Fresh memory comes in pages of 4 KiB, and a system takes longer to hand out a thousand of them than asot to solve
+    the problems whose gradient they hold. NumPy asks for large pages from 4 MiB on; memory that begins and ends with
+    whole ones gets them.
+    """
+    size = len(rows) * width * rows.element_size()
+    if size < LARGE_PAGE or rows.device.type != "cpu" or not is_eager(rows):
+        return rows.new_zeros((len(rows), width))
+    room = np.empty(size + LARGE_PAGE, dtype=np.uint8)
+    start = -room.ctypes.data % LARGE_PAGE
+    large: Tensor = torch.from_numpy(room[start : start + size]).view(rows.dtype).view(len(rows), width)
+    return large.zero_()
 
 
 def _kept_dtype(cost: Tensor) -> torch.dtype:

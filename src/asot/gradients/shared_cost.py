@@ -21,7 +21,7 @@ from asot import histograms
 from asot.entropic.options import SinkhornOptions
 from asot.exact.cuda import solver as exact_cuda
 from asot.exact.cuda.digits import lacks_digits
-from asot.gradients.tensors import import_torch
+from asot.gradients.tensors import check_tensors, dtype_name, import_torch
 from asot.run import devices
 from asot.run.pairs import make_pairs, tiles
 from asot.run.protocols import Status
@@ -205,13 +205,10 @@ def _read(A: Tensor, B: Tensor | None, cost: Tensor, pairs: Any, *, square: bool
     """Check everything as the rest of the package does, then scale rows and symmetrize the cost, with gradients."""
     torch = import_torch()
     tensors = {"A": A, "cost": cost} if B is None else {"A": A, "B": B, "cost": cost}
+    check_tensors(tensors, "asot.emd_many")
     for name, tensor in tensors.items():
-        if not isinstance(tensor, torch.Tensor):
-            raise TypeError(f"{name} must be a torch tensor, not {type(tensor).__name__}; asot.emd_many takes arrays")
         if tensor.dtype not in (torch.float32, torch.float64):
-            raise ValueError(f"{name} must be float32 or float64, not {str(tensor.dtype).removeprefix('torch.')}")
-        if tensor.device != A.device:
-            raise ValueError(f"A is on {A.device}, but {name} is on {tensor.device}; move them to one device")
+            raise ValueError(f"{name} must be float32 or float64, not {dtype_name(tensor)}")
         if tensor.dtype != A.dtype:
             raise ValueError(f"A is {A.dtype}, but {name} is {tensor.dtype}; give them one dtype")
     as_cost(cost.detach(), square=False)

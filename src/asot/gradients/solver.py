@@ -51,12 +51,11 @@ def _solve_on_cpu(rows: Side, columns: Side, costs: Matrices | Clouds, *, potent
     first, second, prepared = _checked(rows, columns, costs, balance)
     solver = exact.ExactBatch(first, second, prepared, plans=True, potentials=potentials)
     values = batch.values_of(solver, len(first.sizes), n_jobs=torch.get_num_threads())
-    arcs, kept = solver.arcs, solver.potentials
-    assert arcs is not None
-    ends = np.empty((2, len(arcs.mass)), dtype=np.int64)
-    ends[0], ends[1] = arcs.source, arcs.sink
-    f, g = (np.zeros(0), np.zeros(0)) if kept is None else (kept.f, kept.g)
-    return Plans(*map(torch.from_numpy, (values, ends, arcs.mass, f, g)))
+    kept = solver.kept
+    ends = np.empty((2, len(kept["mass"])), dtype=np.int64)
+    ends[0], ends[1] = kept["source"], kept["sink"]
+    f, g = (kept.get(name, np.zeros(0)) for name in "fg")
+    return Plans(*map(torch.from_numpy, (values, ends, kept["mass"], f, g)))
 
 
 def _checked(rows: Side, columns: Side, costs: Matrices | Clouds, balance: float) -> tuple[Any, Any, Any]:

@@ -62,7 +62,14 @@ class GroundCost:
 
     def identity(self) -> Identity:
         """All fields, which stores know by name. A user's function is known by its table: by what it computes."""
-        return {**vars(self), "ground": self.ground.identity()}
+        return {
+            "name": self.name,
+            "is_metric": self.is_metric,
+            "ground": self.ground.identity(),
+            "transform": self.transform,
+            "scale": self.scale,
+            "table": self.table,
+        }
 
     @property
     def has_table(self) -> bool:

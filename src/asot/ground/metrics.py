@@ -67,7 +67,13 @@ class Ground:
 
     def identity(self) -> Identity:
         """All fields, which stores know by name."""
-        return dict(vars(self))
+        return {
+            "points": self.points,
+            "code": self.code,
+            "order": self.order,
+            "exponent": self.exponent,
+            "name": self.name,
+        }
 
     @property
     def is_norm(self) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 
 from asot._typing import Float, Indices
 from asot.index.search import CERTAIN, TIMES, Trust
-from asot.search.stated_recall import NORMAL, design_effect, wilson
+from asot.search.stated_recall import interval_of
 from asot.validation import as_number
 
 MISSED = (0.1, 0.07, 0.05, 0.035, 0.025, 0.0175, 0.0125, 0.008, 0.005, 0.0025, 0.0)
@@ -70,13 +70,13 @@ def rehearse(search: Search, shortfalls: Shortfalls, members: Indices, recall: f
     for missed in MISSED:
         trust = _trust(shares, missed)
         found = (shares * np.array(trust)[:, None] <= 1.0).all(axis=1)
-        if _interval(found.mean(axis=1), found.shape[1])[0] >= recall:
+        if interval_of(found.mean(axis=1), found.shape[1])[0] >= recall:
             break
     else:
         return certain(recall)
     truth, trusted = search(second, CERTAIN), search(second, trust)
     found_shares = np.array([np.isin(b, a).mean() for a, b in zip(trusted.slots, truth.slots, strict=True)])
-    interval = _interval(found_shares, truth.slots.shape[1])
+    interval = interval_of(found_shares, truth.slots.shape[1])
     lucky = found_shares.mean() < recall  # the choice was: rather be certain than promise too much
     if lucky or trusted.solves > WORTH * truth.solves:
         return certain(recall)
@@ -93,9 +93,3 @@ def _trust(shares: Float, missed: float) -> Trust:
 def certain(recall: float) -> Rehearsal:
     """What a search reports that finds all."""
     return Rehearsal(CERTAIN, {"asked": recall, "measured": 1.0, "interval": (1.0, 1.0), "certain": True})
-
-
-def _interval(shares: Float, n_neighbors: int) -> tuple[float, float]:
-    """Wilson's 95 % interval, for neighbors that are missed together within a row."""
-    n = len(shares) * n_neighbors / design_effect(shares, n_neighbors)
-    return wilson(float(shares.mean()), n, NORMAL)

@@ -23,7 +23,6 @@ from asot.index.settings import Settings
 from asot.index.words import WordLook, look_at_words
 from asot.run.executors import Stop, in_ranges
 from asot.search import kernels
-from asot.search.relaxed_kernels import keep_possible
 
 _FIRST_CHUNK, _LARGEST_CHUNK = 64, 4096
 _CHUNK_POINTS = 2**17
@@ -304,9 +303,9 @@ class Query:
         columns, values = np.arange(len(slots)), np.full(len(slots), np.inf)
         if problem.relaxed is not None:
             rows = np.zeros(len(slots), dtype=np.int64)
-            relaxed, scaled = problem.relaxed, problem.relaxed.scaled(np.array([limit / times]))
+            scaled = problem.relaxed.scaled(np.array([limit / times]))
             search = kernels.SearchLimits(column_start=1, limits=scaled, settled=_ALWAYS, stop=self._stop)
-            columns = columns[keep_possible(relaxed.histograms, relaxed.cost, rows, columns, search)]
+            columns = columns[problem.relaxed.kept(rows, columns, search)]
         if len(columns):
             rows = np.zeros(len(columns), dtype=np.int64)
             values[columns] = problem.solver.solve(rows, columns, self._stop).values

@@ -16,6 +16,7 @@ from asot.native.library import library
 Int = ctypes.c_int64
 Double = ctypes.c_double
 T = TypeVar("T")
+R = TypeVar("R", bound="Record")
 
 _OUT_OF_MEMORY = 1
 
@@ -68,6 +69,11 @@ class Record(ctypes.Structure):
                 arrays[name], given[name] = value, address(value, dtype)
         _fill(self, **given)
         self._arrays: dict[str, NDArray[Any]] = arrays
+
+    @classmethod
+    def of(cls: type[R], source: Any, **given: Any) -> R:
+        """Of what is given; other fields are the source's attributes of these names."""
+        return cls(**{name: getattr(source, name) for name in _kinds(cls) if name not in given}, **given)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays that its fields point to, by name."""

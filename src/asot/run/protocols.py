@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -143,6 +143,19 @@ class Notes:
     """What a bar calls it; None: what the solver says."""
     started: float | None = None
     """When the call began, if its seconds should count from there."""
+
+
+@runtime_checkable
+class Identified(Protocol):
+    """A part of a solver that says what answers depend on."""
+
+    def identity(self) -> Identity: ...
+
+
+def identity_of(solver: str, **parts: Any) -> Identity:
+    """The `Solver.identity` of a solver with these parts: arrays, plain values, and what has an identity itself."""
+    own = {name: part.identity() if isinstance(part, Identified) else part for name, part in parts.items()}
+    return {"solver": solver, **own}
 
 
 IN_FLOAT64: Info = {"device": "cpu", "precision": "float64", "reg": None}

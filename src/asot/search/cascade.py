@@ -16,9 +16,9 @@ from asot._typing import Float, Indices
 from asot.ground.metrics import Ground
 from asot.run.executors import Stop, in_threads
 from asot.run.pairs import tiles
-from asot.search.kernels import BoundTables, NearestLists, PossiblePairs, SearchLimits, nearest, within_limits
+from asot.search.kernels import BoundTables, NearestLists, PossiblePairs, nearest, search_limits, within_limits
 from asot.search.projections import SHARES, WIDTH, Projections
-from asot.search.sweep import NANO, Left
+from asot.search.sweep import NANO, Left, Shape
 
 _ROWS = 16  # of a piece of work of one thread
 
@@ -41,15 +41,12 @@ def no_pool(n: int) -> DualPool:
 
 @dataclass(frozen=True)
 class Cascade:
-    """Everything that bounds the pairs of a collection from below; rows, columns and ``within`` as in `Shape`."""
+    """Everything that bounds the pairs of a collection from below; see `Look`."""
 
     ground: Ground
     projections: Projections
     pool: DualPool
-    n_rows: int
-    n_columns: int
-    column_start: int
-    within: bool
+    shape: Shape
 
     @property
     def unit(self) -> float:
@@ -70,54 +67,36 @@ class Cascade:
             group_stride=len(p.fine) * SHARES * WIDTH, row_stride=SHARES * WIDTH, **sorted_means,
         )  # fmt: skip
 
-    def nearest_by_bound(self, count: int, n_jobs: int, rows: tuple[int, int] | None = None) -> tuple[Indices, Float]:
-        """The ``count`` columns with the smallest bounds of every row (n_rows, count), ascending, and their bounds.
+    def nearest_by_bound(self, start: int, stop: int, count: int, n_jobs: int) -> tuple[Indices, Float]:
+        columns, bounds = np.full((stop - start, count), -1), np.full((stop - start, count), np.inf)
+        tables, lists = self._tables(), NearestLists(top=start, count=count, columns=columns, bounds=bounds)
 
-        ``rows`` (start, stop): only of these (stop - start, count).
-        """
-        low, high = (0, self.n_rows) if rows is None else rows
-        columns = np.full((high - low, count), -1)
-        bounds = np.full((high - low, count), np.inf)
-        tables, lists = self._tables(), NearestLists(top=low, count=count, columns=columns, bounds=bounds)
+        def piece(rows: tuple[int, int], raised: Stop) -> None:
+            nearest(tables, search_limits(self.shape, raised), lists, self.shape.n_columns, *rows)
 
-        def piece(part: tuple[int, int], stop: Stop) -> None:
-            search = SearchLimits(column_start=self.column_start, within=self.within, stop=stop)
-            nearest(tables, search, lists, self.n_columns, *part)
-
-        in_threads(piece, tiles(high, _ROWS, low), n_jobs)
+        in_threads(piece, tiles(stop, _ROWS, start), n_jobs)
         return columns, self.unit * bounds
 
     def pairs_within(self, start: int, stop: int, limits: Float, settled: Indices, n_jobs: int) -> Left:
-        scaled, settled = limits / self.unit, np.ascontiguousarray(settled)
-        first = start + 1 if self.within else 0
-        possible = np.empty((stop - start, max(0, self.n_columns - first)), dtype=np.bool_)
-        tables = self._tables()
-        out = PossiblePairs(start=start, first=first, n_columns=self.n_columns, possible=possible.view(np.int8))
+        tables, scaled = self._tables(), limits / self.unit
+        first, n_columns = start + 1 if self.shape.within else 0, self.shape.n_columns
+        possible = np.empty((stop - start, max(0, n_columns - first)), dtype=np.bool_)
+        out = PossiblePairs(start=start, first=first, n_columns=n_columns, possible=possible.view(np.int8))
 
         def piece(rows: tuple[int, int], raised: Stop) -> None:
-            search = SearchLimits(
-                column_start=self.column_start, within=self.within, limits=scaled, settled=settled, stop=raised
-            )
-            within_limits(tables, search, out, *rows)
+            within_limits(tables, search_limits(self.shape, raised, scaled, settled), out, *rows)
 
         in_threads(piece, tiles(stop, _ROWS, start), n_jobs)
         rows, columns = np.nonzero(possible)
         return Left(rows + start, columns + first)
 
     def prices(self, doubted: float) -> tuple[float, float]:
-        p = self.projections
-        return tables_price(self._has_projections, len(p.mixed), p.tail.shape[1], self.pool.values.shape[1])
+        """The fine look is for the pairs that the coarse one leaves, about four fifths and half of them."""
+        coarse, fine = 20.0, 0.5 * self.pool.values.shape[1]
+        if self._has_projections:
+            tail = 4.0 * self.projections.tail.shape[1]
+            coarse, fine = coarse + tail, fine + (tail + 65.0 * (1 + len(self.projections.mixed)))
+        return NANO * (coarse + 0.8 * fine), NANO * (coarse + 0.5 * fine)
 
     def from_one_end(self) -> Cascade:
-        return replace(self, within=False)
-
-
-def tables_price(has_projections: bool, n_groups: int, n_tail: int, n_pool: int) -> tuple[float, float]:
-    """Seconds to look at a pair through projections and potentials: groups of rotations, means, potentials.
-
-    First to find the nearest by bound, then with a limit. The second pair of looks is for the pairs that the coarse one
-    leaves, about four fifths and half of them.
-    """
-    coarse = 20.0 + (4.0 * n_tail if has_projections else 0.0)
-    fine = (4.0 * n_tail + 65.0 * (1 + n_groups) if has_projections else 0.0) + 0.5 * n_pool
-    return NANO * (coarse + 0.8 * fine), NANO * (coarse + 0.5 * fine)
+        return replace(self, shape=self.shape._replace(within=False))

@@ -34,7 +34,7 @@ from asot.search.dual_pool import dual_pool, pool_on_anchors
 from asot.search.projections import SORTED, TAIL, WIDTH, Projections, project
 from asot.search.relaxed import Chain, Relaxed, block_bytes, relax
 from asot.search.sweep import Best, Edges, Look, Search, Shape
-from asot.validation import as_choice
+from asot.validation import as_choice, as_seed
 
 HIGHEST_ORDER = 8
 """Powers of distances above this one are left to the solver: float32 has no room for them."""
@@ -127,7 +127,7 @@ def offer_bounds(problem: Problem, pruning: Pruning) -> Offer:
 
     @functools.cache
     def cascade() -> Cascade:
-        n, seed = len(pooled), _seed(random_state)
+        n, seed = len(pooled), as_seed(random_state)
         projections = project(histograms, ground, n_jobs, memory) if use_projections else _no_projections(n)
         pool, made["n_exact"] = no_pool(n), 0
         if use_potentials and anchors is not None:
@@ -137,7 +137,7 @@ def offer_bounds(problem: Problem, pruning: Pruning) -> Offer:
             pool, made["n_exact"] = dual_pool(histograms, ground, source, ground.points, seed, n_jobs, memory)
         made["n_rotations"] = len(projections.mixed) * (WIDTH // max(1, projections.n_mixed))
         made["n_potentials"] = pool.values.shape[1]
-        return Cascade(ground, projections, pool, *shape)
+        return Cascade(ground, projections, pool, shape)
 
     fixed: Look | None
     cheap: dict[str, Callable[[], Look | None]] = {"relaxed": relaxed}
@@ -174,14 +174,6 @@ def _no_projections(n: int) -> Projections:
     return Projections(nothing, nothing, nothing[None][:0], 0, nothing[:, :, 0], 0.0, 0.0)
 
 
-def _seed(random_state: Any) -> int:
-    if random_state is None:
-        return 0
-    from sklearn.utils import check_random_state
-
-    return int(check_random_state(random_state).randint(2**31 - 1))
-
-
 def _read_space(space: Any, pooled: Distributions, ground: Ground, random_state: Any) -> AnchorSpace:
     """The space of a call, with a warning where its anchors are far from the points."""
     from asot.anchors.resolve import fitted_space
@@ -207,15 +199,14 @@ def _read_space(space: Any, pooled: Distributions, ground: Ground, random_state:
 # ------------------------------------------------------------------------------------------------ which of them pay off
 
 
-@dataclass
-class _Plan:
+class _Plan(NamedTuple):
     """One candidate and what the rehearsal found of it."""
 
     names: list[str]
     look: Look
-    left: float = 1.0  # share of the pairs that must be solved
-    price: float = 0.0  # seconds of bounds, per pair
-    work: float = np.inf  # seconds in all
+    left: float  # share of the pairs that must be solved
+    price: float  # seconds of bounds, per pair
+    work: float  # seconds in all
 
 
 @dataclass(frozen=True)
@@ -237,12 +228,6 @@ def choose_look(search: Search, offer: Offer, sink: Best | Edges) -> Look | None
 
 def rehearse(search: Search, offer: Offer, sink: Best | Edges) -> Rehearsed:
     """Try what an offer has without ``prune=``. Records what was found in ``search.made``."""
-    found = _rehearsed(search, offer, sink)
-    search.n_exact += offer.made["n_exact"]
-    return found
-
-
-def _rehearsed(search: Search, offer: Offer, sink: Best | Edges) -> Rehearsed:
     shape = search.shape
     solve = _price_of_a_solve(search)
     record: Info = {"solve_microseconds": 1e6 * solve, "plans": []}
@@ -251,21 +236,16 @@ def _rehearsed(search: Search, offer: Offer, sink: Best | Edges) -> Rehearsed:
     if brute < _SHORT:
         record["chosen"] = "brute force: there are few pairs"
         return Rehearsed(None, solve, brute)
-    groups = _groups(shape.n_rows)
-    plans: list[_Plan] = []
-    for name, make in offer.cheap.items():
-        look = make()
-        if look is not None:
-            plans.append(_Plan([name], look))
-            _try(search, plans, groups, sink, solve)
+    tried = functools.partial(_tried, search, _groups(shape.n_rows), sink, solve)
+    looks = {name: make() for name, make in offer.cheap.items()}
+    plans = [tried([name], look) for name, look in looks.items() if look is not None]
     if _tables_may_pay(offer.cascade_work, brute, min([brute, *(plan.work for plan in plans)])):
         cascade, tables = offer.cascade(), offer.made["tables"]
-        plans.append(_Plan(tables, cascade))
-        _try(search, plans, groups, sink, solve)
-        relaxed = offer.cheap["relaxed"]()
+        search.n_exact += offer.made["n_exact"]
+        plans.append(tried(tables, cascade))
+        relaxed = looks["relaxed"]
         if isinstance(relaxed, Relaxed) and plans[-1].left < _TELLING:
-            plans.append(_Plan([*tables, "relaxed"], Chain(cascade, relaxed)))
-            _try(search, plans, groups, sink, solve)
+            plans.append(tried([*tables, "relaxed"], Chain(cascade, relaxed)))
     record["plans"] = [
         {
             "bounds": plan.names,
@@ -284,16 +264,18 @@ def _rehearsed(search: Search, offer: Offer, sink: Best | Edges) -> Rehearsed:
     return Rehearsed(best.look, solve, best.work)
 
 
-def _try(search: Search, plans: list[_Plan], groups: list[tuple[int, int]], sink: Best | Edges, solve: float) -> None:
-    """Try the last plan, with the limits that its own nearest pairs give, or tighter ones."""
-    shape, plan = search.shape, plans[-1]
+def _tried(
+    search: Search, groups: list[tuple[int, int]], sink: Best | Edges, solve: float, names: list[str], look: Look
+) -> _Plan:
+    """A plan on groups of rows, with the limits that its own nearest pairs give, or tighter ones."""
+    shape = search.shape
     if isinstance(sink, Best):
-        _find_promising(search, plan, groups, sink)
-    plan.left, doubted = _shares(search, plan, groups, *sink.limits())
-    first, second = plan.look.prices(doubted)
+        search.solve_promising(look, sink, groups)  # so that rows have limits as they will have in the search
+    left, doubted = _shares(search, look.from_one_end(), groups, *sink.limits())
+    first, second = look.prices(doubted)
     firsts = shape.n_rows * shape.n_columns / shape.n_pairs if isinstance(sink, Best) else 0.0
-    plan.price = first * firsts + second
-    plan.work = (plan.price + plan.left * solve) * shape.n_pairs
+    price = first * firsts + second
+    return _Plan(names, look, left, price, (price + left * solve) * shape.n_pairs)
 
 
 def _tables_may_pay(tables: float, brute: float, best: float) -> bool:
@@ -321,27 +303,16 @@ def _price_of_a_solve(search: Search) -> float:
     return search.solver.seconds_of(rows, columns + shape.column_start)
 
 
-def _find_promising(search: Search, plan: _Plan, groups: list[tuple[int, int]], best: Best) -> None:
-    """Solve the pairs that look nearest, so that the rows have limits as they will have in the search."""
-    K = best.distances.shape[1]
-    count = min(search.shape.n_columns - search.shape.within, 2 * K + 8)
-    for low, high in groups:
-        columns, bounds = plan.look.nearest_by_bound(count, search.jobs, (low, high))
-        search.solve_nearest(np.arange(low, high), columns, bounds, best)
-
-
 def _shares(
-    search: Search, plan: _Plan, groups: list[tuple[int, int]], limits: Float, settled: Indices
+    search: Search, look: Look, groups: list[tuple[int, int]], limits: Float, settled: Indices
 ) -> tuple[float, float]:
-    """Which share of the pairs a plan leaves to solve, and which share its cheap bound leaves to the expensive one."""
-    look = plan.look.from_one_end()
-    left = doubted = 0
-    for low, high in groups:
-        found = look.pairs_within(low, high, limits, settled, search.jobs)
-        left += len(found.rows) - (int(np.count_nonzero(found.rows == found.columns)) if search.shape.within else 0)
-        doubted += found.doubted
+    """Which share of the pairs a look leaves to solve, and which share its cheap bound leaves to the expensive one."""
+    found = [look.pairs_within(*rows, limits, settled, search.jobs) for rows in groups]
+    left = sum(len(part.rows) for part in found)
+    if search.shape.within:
+        left -= sum(int(np.count_nonzero(part.rows == part.columns)) for part in found)
     pairs = sum(high - low for low, high in groups) * search.shape.n_columns
-    shares = left / pairs, doubted / pairs
+    shares = left / pairs, sum(part.doubted for part in found) / pairs
     if search.shape.within:  # a pair has two ends, and each may keep it
         return shares[0] * (2.0 - shares[0]), shares[1] * (2.0 - shares[1])
     return shares

@@ -44,13 +44,6 @@ class PoolPotentials(Record):
 _extend = entry("extend_potentials", PoolPotentials, Doubles, Int, Doubles, Ints)
 
 
-def sampled_pairs(n: int, seed: int) -> tuple[Indices, Indices]:
-    """All pairs of `SOURCES` random distributions of n."""
-    chosen = np.sort(np.random.default_rng(seed).permutation(n)[:SOURCES])
-    first, second = np.triu_indices(len(chosen), 1)
-    return chosen[first], chosen[second]
-
-
 def dual_pool(
     histograms: SparseHistograms,
     ground: Ground,
@@ -66,7 +59,8 @@ def dual_pool(
     written, prepared for the same metric as ``ground``: those of the collection, or anchors.
     """
     n = len(histograms.offsets) - 1
-    rows, columns = sampled_pairs(n, seed)
+    chosen = np.sort(np.random.default_rng(seed).permutation(n)[:SOURCES])
+    rows, columns = (chosen[ends] for ends in np.triu_indices(len(chosen), 1))
     count = min(len(rows), memory // (8 * (len(ground.points) + n)))  # of potentials that fit
     order = np.random.default_rng(seed).permutation(len(rows))[:count]
     if count == 0:

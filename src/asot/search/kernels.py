@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from asot._typing import Float, Indices
 from asot.native import Bytes, Double, Doubles, Floats, Int, Ints, Record, ShortInts, Shorts, entry
+from asot.run.executors import Stop
+from asot.search.sweep import Shape
 
 
 class BoundTables(Record):
@@ -23,6 +28,14 @@ class SearchLimits(Record):
     _fields_ = [  # noqa: RUF012
         ("column_start", Int), ("within", Int), ("limits", Doubles), ("settled", Ints), ("stop", Ints),
     ]  # fmt: skip
+
+
+def search_limits(
+    shape: Shape, stop: Stop, limits: Float | None = None, settled: Indices | None = None
+) -> SearchLimits:
+    """The limits (n_rows,) of a search of this shape, if it has any."""
+    settled = None if settled is None else np.ascontiguousarray(settled)
+    return SearchLimits(column_start=shape.column_start, within=shape.within, limits=limits, settled=settled, stop=stop)
 
 
 class NearestLists(Record):

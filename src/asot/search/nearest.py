@@ -146,8 +146,8 @@ def _search_on_gpus(
 
 def _search_for_all(search: Search, look: Look | None, best: Best) -> None:
     if look is not None:
-        candidates = search.shape.n_columns - search.shape.within
-        search.solve_promising(look, best, min(candidates, 2 * best.distances.shape[1] + 8))
+        search.solve_promising(look, best)
+        search.made["n_promising"] = len(search.solved())
     search.sweep(look, best)
 
 

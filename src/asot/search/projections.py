@@ -24,7 +24,7 @@ from asot._typing import Float, Indices
 from asot.data.distinct import SparseHistograms
 from asot.ground.metrics import CITYBLOCK, EUCLIDEAN, Ground
 from asot.native import Doubles, Int, Ints, Record, entry
-from asot.run.executors import Stop, local_executor
+from asot.run.executors import Stop, in_stretches, local_executor
 
 WIDTH = 16
 """Coordinates that go side by side: the float32 numbers of 64 bytes."""
@@ -47,7 +47,6 @@ GROUPS = 3
 TAIL = 112
 """Most coordinates of which only the mean is kept."""
 
-_BLOCK = 2**15  # entries of the table of masses whose coordinates are looked up at a time
 _SHORT = 2**10  # entries that are sorted before a thread has started
 _MOST_AXES = 512  # coordinates of largest variance that the principal axes are made from
 _ROUNDING = float(np.finfo(np.float32).eps)
@@ -161,25 +160,24 @@ def project_on(
         fine=fine,
         mixed=np.stack(mixed) if mixed else np.empty((0, n, SHARES, WIDTH), dtype=np.float32),
         n_mixed=n_mixed,
-        tail=_means(histograms, x[:, leading:]),
+        tail=_means(histograms, x[:, leading:], n_jobs),
         # one rounding for each addition of float32, and for each number that became one
         relative=2.0 * _ROUNDING * (SHARES + leading + x.shape[1] + 16),
         absolute=8.0 * _ROUNDING * extent,
     )
 
 
-def _means(histograms: SparseHistograms, y: Float) -> NDArray[np.float32]:
+def _means(histograms: SparseHistograms, y: Float, n_jobs: int) -> NDArray[np.float32]:
     """The means (N, columns) of columns of y (V, columns)."""
-    offsets, n = histograms.offsets, len(histograms.offsets) - 1
-    means = np.empty((n, y.shape[1]), dtype=np.float32)
-    low = 0
-    while low < n:
-        high = int(np.searchsorted(offsets, offsets[low] + _BLOCK, side="right")) - 1
-        high = max(low + 1, high)
+    offsets = histograms.offsets
+    means = np.empty((len(offsets) - 1, y.shape[1]), dtype=np.float32)
+
+    def some(low: int, high: int) -> None:
         entries = slice(offsets[low], offsets[high])
         parts = histograms.masses[entries, None] * y[histograms.index[entries]]
         means[low:high] = np.add.reduceat(parts, offsets[low:high] - offsets[low])
-        low = high
+
+    in_stretches(offsets, some, n_jobs)
     return means
 
 

@@ -25,18 +25,11 @@ from asot.exact.points import quantize_sparse
 from asot.exact.unmatched import Unmatched
 from asot.ground.costs import GroundCost
 from asot.ground.metrics import CITYBLOCK, EUCLIDEAN, JENSENSHANNON, Ground
+from asot.native import Bytes, Double, Doubles, Floats, Int, Ints, Record, entry
 from asot.run.executors import Stop, in_threads, local_executor
 from asot.run.pairs import tiles
 from asot.search.cascade import Cascade
-from asot.search.kernels import NearestLists, SearchLimits
-from asot.search.relaxed_kernels import (
-    Histograms,
-    RelaxedCost,
-    keep_possible,
-    keep_smallest,
-    relaxed_bounds,
-    still_possible,
-)
+from asot.search.kernels import NearestLists, SearchLimits, search_limits
 from asot.search.sweep import NANO, Left, Shape
 
 SAMPLED_BLOCKS = 8
@@ -47,21 +40,59 @@ _ROW_POINTS = 1024
 _COLUMNS = 4096
 _COLUMN_POINTS = 8192  # with which a block has at most 32 MiB of costs, unless single distributions are larger
 
+# ------------------------------------------------------------------------------------------------ what kernels take
+
+
+class RelaxedPoints(Record):
+    """Who has which distinct point, and with what mass (``native/search/relaxed_costs.hpp``)."""
+
+    _fields_ = [  # noqa: RUF012
+        ("n_points", Int), ("d", Int), ("offsets", Ints), ("names", Ints), ("masses", Ints), ("points", Doubles),
+        ("near_center", Floats), ("squares", Floats), ("table", Doubles), ("prices", Floats),
+    ]  # fmt: skip
+
+
+class RelaxedCost(Record):
+    """What shipping a unit of mass costs: a power of the ground distance (``native/search/relaxed_costs.hpp``)."""
+
+    _fields_ = [  # noqa: RUF012
+        ("code", Int), ("order", Double), ("transform", Int), ("power", Double), ("error", Double), ("cancels", Int),
+    ]  # fmt: skip
+
+
+class RelaxedRange(Record):
+    """Some rows and some columns."""
+
+    _fields_ = [("low", Int), ("high", Int), ("first", Int), ("last", Int)]  # noqa: RUF012
+
+
+class SinglePairs(Record):
+    """Some pairs, and where it is marked which of them are left."""
+
+    _fields_ = [("n", Int), ("rows", Ints), ("columns", Ints), ("possible", Bytes)]  # noqa: RUF012
+
+
+_bounds = entry("relaxed_bounds", RelaxedPoints, RelaxedCost, RelaxedRange, Doubles, Ints)
+_keep = entry("keep_smallest", RelaxedRange, Doubles, Int, NearestLists)
+_possible = entry("relaxed_possible", RelaxedPoints, RelaxedCost, RelaxedRange, SearchLimits, Doubles, Bytes, Ints)
+_singles = entry("relaxed_singles", RelaxedPoints, RelaxedCost, SinglePairs, SearchLimits)
+
+
+# ------------------------------------------------------------------------------------------------ bounds
+
 
 @dataclass(frozen=True)
 class Relaxed:
-    """Relaxed and reduced bounds of the pairs of a collection; rows, columns and ``within`` as in `Cascade`."""
+    """Relaxed and reduced bounds of the pairs of a collection; see `Look`."""
 
     scale: float
     """Distances are this many times those of the kernels."""
-    histograms: Histograms
+    histograms: SparseHistograms
+    points: RelaxedPoints
     cost: RelaxedCost
     mass: float
     """What 2^60 of the masses weigh."""
-    n_rows: int
-    n_columns: int
-    column_start: int
-    within: bool
+    shape: Shape
     row_blocks: list[tuple[int, int]] = field(repr=False)
     column_blocks: list[tuple[int, int]] = field(repr=False)
 
@@ -70,58 +101,39 @@ class Relaxed:
         rounded_up = 1.0 + 1e-13 * self.cost.power
         return np.asarray((limits / self.scale) ** self.cost.power / self.mass * rounded_up)
 
-    def nearest_by_bound(self, count: int, n_jobs: int, rows: tuple[int, int] | None = None) -> tuple[Indices, Float]:
-        """The ``count`` columns with the smallest relaxed bounds of every row (n_rows, count), ascending, with bounds.
+    def nearest_by_bound(self, start: int, stop: int, count: int, n_jobs: int) -> tuple[Indices, Float]:
+        columns, smallest = np.full((stop - start, count), -1), np.full((stop - start, count), np.inf)
+        lists = NearestLists(top=start, count=count, columns=columns, bounds=smallest)
+        own = self.shape.column_start
 
-        ``rows`` (start, stop): only of these (stop - start, count).
-        """
-        top, end = (0, self.n_rows) if rows is None else rows
-        columns = np.full((end - top, count), -1)
-        smallest = np.full((end - top, count), np.inf)
-        lists = NearestLists(top=top, count=count, columns=columns, bounds=smallest)
-        blocks = self._row_blocks(top, end)
-
-        def piece(block: tuple[int, int], stop: Stop) -> None:
+        def piece(block: tuple[int, int], raised: Stop) -> None:
             for first, last in self.column_blocks:
-                named = self.column_start + first, self.column_start + last
-                bounds = relaxed_bounds(self.histograms, self.cost, block, named, stop)
-                if stop[0] != 0:
+                bounds = np.empty((block[1] - block[0], last - first))
+                _bounds(self.points, self.cost, _range(*block, own + first, own + last), bounds, raised)
+                if raised[0] != 0:
                     return
-                keep_smallest(bounds, block, (first, last), self.within, lists)
+                _keep(_range(*block, first, last), bounds, self.shape.within, lists)
 
-        in_threads(piece, blocks, n_jobs)
+        in_threads(piece, self._row_blocks(start, stop), n_jobs)
         return columns, self.scale * (smallest * self.mass) ** (1.0 / self.cost.power)
 
     def pairs_within(self, start: int, stop: int, limits: Float, settled: Indices, n_jobs: int) -> Left:
-        """Pairs of the rows start..stop-1 whose distance may be within the limit of one of its ends.
-
-        ``limits`` and ``settled`` (n_rows,) as in `Cascade.pairs_within`.
-        """
-        scaled = self.scaled(limits)
-        work = [
-            (*b, *c)
-            for b in self._row_blocks(start, stop)
-            for c in self.column_blocks
-            if not self.within or c[1] > b[0] + 1
-        ]
+        scaled, within = self.scaled(limits), self.shape.within
+        blocks = self._row_blocks(start, stop)
+        work = [(*b, *c) for b in blocks for c in self.column_blocks if not within or c[1] > b[0] + 1]
 
         def piece(part: tuple[int, int, int, int], stop: Stop) -> Left:
             low, high, first, last = part
-            first = max(first, low + 1) if self.within else first
-            search = self._search(scaled, settled, stop)
-            possible, doubted = still_possible(self.histograms, self.cost, (low, high), (first, last), search)
+            first = max(first, low + 1) if within else first
+            search, place = search_limits(self.shape, stop, scaled, settled), _range(low, high, first, last)
+            possible, doubted = np.zeros((high - low, last - first), dtype=np.int8), np.zeros(1, dtype=np.int64)
+            _possible(self.points, self.cost, place, search, np.empty(possible.shape), possible, doubted)
             rows, columns = np.nonzero(possible)
-            return Left(rows + low, columns + first, doubted)
+            return Left(rows + low, columns + first, int(doubted[0]))
 
         found = [Left(_NONE, _NONE), *local_executor(n_jobs).map(piece, work)]
         rows, columns = (np.concatenate([getattr(part, name) for part in found]) for name in ("rows", "columns"))
         return Left(rows, columns, sum(part.doubted for part in found))
-
-    def _search(self, scaled: Float, settled: Indices, stop: Stop) -> SearchLimits:
-        settled = np.ascontiguousarray(settled)
-        return SearchLimits(
-            column_start=self.column_start, within=self.within, limits=scaled, settled=settled, stop=stop
-        )
 
     def _row_blocks(self, start: int, stop: int) -> list[tuple[int, int]]:
         """Pieces of work that are the rows start..stop-1."""
@@ -129,30 +141,75 @@ class Relaxed:
 
     def keep(self, rows: Indices, columns: Indices, limits: Float, settled: Indices, n_jobs: int) -> NDArray[np.bool_]:
         """Which of some pairs (P,) may be within the limit of one of its ends, by their reduced bounds."""
-        possible = np.empty(len(rows), dtype=np.bool_)
-        scaled = self.scaled(limits)
+        possible, scaled = np.empty(len(rows), dtype=np.bool_), self.scaled(limits)
 
         def piece(part: tuple[int, int], stop: Stop) -> None:
             own = slice(*part)
-            search = self._search(scaled, settled, stop)
-            possible[own] = keep_possible(self.histograms, self.cost, rows[own], columns[own], search)
+            possible[own] = self.kept(rows[own], columns[own], search_limits(self.shape, stop, scaled, settled))
 
         in_threads(piece, tiles(len(rows), self.pairs_per_piece), n_jobs)
         return possible
 
-    def prices(self, doubted: float) -> tuple[float, float]:
-        h = self.histograms
-        look = blocks_price(h, self.cost, self.row_blocks, self.column_blocks, self.column_start)
-        return look, look + doubted * reduced_price(h)
+    def kept(self, rows: Indices, columns: Indices, search: SearchLimits) -> NDArray[np.bool_]:
+        """The same for limits that are costs already, in one thread."""
+        possible = np.zeros(len(rows), dtype=np.int8)
+        pairs = SinglePairs(n=len(rows), rows=rows, columns=columns, possible=possible)
+        _singles(self.points, self.cost, pairs, search)
+        return possible.view(np.bool_)
 
     def from_one_end(self) -> Relaxed:
-        return replace(self, within=False)
+        return replace(self, shape=self.shape._replace(within=False))
 
     @property
     def pairs_per_piece(self) -> int:
         """How many single pairs a thread takes at a time: about 30 ms."""
-        size = len(self.histograms.names) / (len(self.histograms.offsets) - 1)
-        return int(np.clip(3e7 / (size * (size + 16) * (4 + 0.1 * self.histograms.points.shape[1])), 16, 2**14))
+        size = len(self.histograms.index) / (len(self.histograms.offsets) - 1)
+        return int(np.clip(3e7 / (size * (size + 16) * (4 + 0.1 * self.points.d)), 16, 2**14))
+
+    # ------------------------------------------------------------------------------------------------ prices
+
+    def prices(self, doubted: float) -> tuple[float, float]:
+        """The relaxed bound: a pair's part of the costs of a block, and its sums of minima."""
+        rows, x, row_points = self._counted(self.row_blocks, 0)
+        columns, v, column_points = self._counted(self.column_blocks, self.shape.column_start)
+        costs = x * v * self._cost_price()
+        nearest_row = 0.5 * v * row_points
+        to_rows = column_points * (0.6 * rows + 0.12 * x)
+        to_columns = 1.2 * columns * row_points
+        look = NANO * (costs + nearest_row + to_rows + to_columns) / (rows * columns)
+        return look, look + doubted * self.reduced_price()
+
+    def reduced_price(self) -> float:
+        """Seconds of the reduced bound of a pair whose costs are known."""
+        size = self._size()
+        return NANO * (70.0 + 18.0 * size + 2.0 * size**2)
+
+    def single_price(self) -> float:
+        """Seconds of the costs of one pair by itself."""
+        size = self._size()
+        return NANO * (200.0 + size * self.points.d + (size + 6) * (size + 16) * self._cost_price())
+
+    def _size(self) -> float:
+        """The mean number of points, in the square."""
+        return float(np.sqrt(np.mean(np.diff(self.histograms.offsets).astype(float) ** 2)))
+
+    def _cost_price(self) -> float:
+        """Nanoseconds of one entry of a block."""
+        power = 20.0 if self.cost.power not in (1.0, 2.0) else 0.0
+        if self.points.arrays().get("table") is not None:
+            return 0.3 + power
+        each = {EUCLIDEAN: 0.02, CITYBLOCK: 0.8}.get(self.cost.code, 1.6)
+        return 0.2 + each * self.points.d + power
+
+    def _counted(self, blocks: list[tuple[int, int]], start: int) -> tuple[float, float, float]:
+        """Means over some blocks: distributions, distinct points, points."""
+        chosen = np.unique(np.linspace(0, len(blocks) - 1, SAMPLED_BLOCKS).astype(int))
+        counts, offsets = [], self.histograms.offsets
+        for low, high in (blocks[b] for b in chosen):
+            names = self.histograms.index[offsets[start + low] : offsets[start + high]]
+            counts.append((high - low, len(np.unique(names)), len(names)))
+        distributions, distinct, points = np.mean(counts, axis=0)
+        return float(distributions), float(distinct), float(points)
 
 
 @dataclass(frozen=True)
@@ -162,12 +219,8 @@ class Chain:
     cascade: Cascade
     relaxed: Relaxed
 
-    @property
-    def n_rows(self) -> int:
-        return self.cascade.n_rows
-
-    def nearest_by_bound(self, count: int, n_jobs: int, rows: tuple[int, int] | None = None) -> tuple[Indices, Float]:
-        return self.cascade.nearest_by_bound(count, n_jobs, rows)
+    def nearest_by_bound(self, start: int, stop: int, count: int, n_jobs: int) -> tuple[Indices, Float]:
+        return self.cascade.nearest_by_bound(start, stop, count, n_jobs)
 
     def pairs_within(self, start: int, stop: int, limits: Float, settled: Indices, n_jobs: int) -> Left:
         rows, columns, _ = self.cascade.pairs_within(start, stop, limits, settled, n_jobs)
@@ -176,8 +229,7 @@ class Chain:
 
     def prices(self, doubted: float) -> tuple[float, float]:
         first, second = self.cascade.prices(0.0)
-        h = self.relaxed.histograms
-        return first, second + doubted * (single_price(h, self.relaxed.cost) + reduced_price(h))
+        return first, second + doubted * (self.relaxed.single_price() + self.relaxed.reduced_price())
 
     def from_one_end(self) -> Chain:
         return Chain(self.cascade.from_one_end(), self.relaxed.from_one_end())
@@ -186,12 +238,16 @@ class Chain:
 _NONE = np.empty(0, dtype=np.int64)
 
 
+def _range(low: int, high: int, first: int, last: int) -> RelaxedRange:
+    return RelaxedRange(low=low, high=high, first=first, last=last)
+
+
 def relax(
     histograms: SparseHistograms, cost: GroundCost, shape: Shape, p: float = 1.0, unmatched: Unmatched | None = None
 ) -> Relaxed:
     """Prepare the bounds: W_p under a ground cost, with or without a price for unmatched mass."""
     ground = cost.ground
-    short, squares = _short_points(ground)
+    short = _short_points(ground) if ground.code == EUCLIDEAN else {}
     if unmatched is None:
         masses, mass = quantize_sparse(histograms.offsets, histograms.masses), 1.0
         prices = np.full(len(ground.points), np.inf, dtype=np.float32)
@@ -199,8 +255,9 @@ def relax(
         common = np.full_like(unmatched.totals, mass_exponents(unmatched.totals).max(), dtype=np.int64)
         masses, mass = quantize_totals(histograms, unmatched.totals, common), 2.0 ** float(common[0])
         prices = ((unmatched.prices / cost.scale) ** p).astype(np.float32)
-    data = Histograms(
-        histograms.offsets, histograms.index, masses, ground.points, short, squares, cost.table, prices
+    points = RelaxedPoints(
+        n_points=len(ground.points), d=ground.points.shape[1], offsets=histograms.offsets, names=histograms.index,
+        masses=masses, points=ground.points, prices=prices, table=cost.table if cost.has_table else None, **short,
     )  # fmt: skip
     # A Jensen-Shannon distance is the root of a difference: near 0 it has half the digits of the others.
     error = 1e-6 if ground.code == JENSENSHANNON else 0.0
@@ -212,7 +269,7 @@ def relax(
     rows = _blocks(sizes[: shape.n_rows], _ROWS, _ROW_POINTS)
     most = _COLUMN_POINTS if len(ground.points) > _COLUMN_POINTS else len(histograms.index)
     columns = _blocks(sizes[shape.column_start : shape.column_start + shape.n_columns], _COLUMNS, most)
-    return Relaxed(cost.scale, data, kernel, mass, *shape, rows, columns)
+    return Relaxed(cost.scale, histograms, points, kernel, mass, shape, rows, columns)
 
 
 def block_bytes(histograms: SparseHistograms) -> int:
@@ -221,21 +278,18 @@ def block_bytes(histograms: SparseHistograms) -> int:
     return 4 * max(largest, _ROW_POINTS) * max(largest, _COLUMN_POINTS)
 
 
-def _short_points(ground: Ground) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def _short_points(ground: Ground) -> dict[str, NDArray[np.float32]]:
     """Points around their center as float32, and their squared lengths less what rounding can add.
 
     |x - v|² = |x|² + |v|² - 2 x·v. Rounding the coordinates, and d + 2 products and sums in float32, adds at most
     (d + 16)·2^-22 of |x|² + |v|².
     """
-    d = ground.points.shape[1]
-    if ground.code != EUCLIDEAN:
-        return np.empty((0, d), dtype=np.float32), np.empty(0, dtype=np.float32)
     short = (ground.points - ground.points.mean(axis=0)).astype(np.float32)
-    squares = np.einsum("vd,vd->v", short, short, dtype=np.float64) * (1.0 - (d + 16) * 2.0**-22)
-    return short, squares.astype(np.float32)
+    squares = np.einsum("vd,vd->v", short, short, dtype=np.float64) * (1.0 - (short.shape[1] + 16) * 2.0**-22)
+    return {"near_center": short, "squares": squares.astype(np.float32)}
 
 
-def _blocks(sizes: NDArray[np.int64], most: int, most_points: int) -> list[tuple[int, int]]:
+def _blocks(sizes: Indices, most: int, most_points: int) -> list[tuple[int, int]]:
     """Ranges of at most ``most`` distributions and, unless one alone has more, ``most_points`` points."""
     ends = np.concatenate([[0], np.cumsum(sizes)])
     blocks, low = [], 0
@@ -245,60 +299,3 @@ def _blocks(sizes: NDArray[np.int64], most: int, most_points: int) -> list[tuple
         blocks.append((low, high))
         low = high
     return blocks
-
-
-# ------------------------------------------------------------------------------------------------ prices
-
-
-def blocks_price(
-    h: Histograms,
-    cost: RelaxedCost,
-    row_blocks: list[tuple[int, int]],
-    column_blocks: list[tuple[int, int]],
-    start: int,
-) -> float:
-    """Seconds of the relaxed bound of a pair: its part of the costs of a block, and its sums of minima."""
-    rows, x, row_points = _counted(h, row_blocks, 0)
-    columns, v, column_points = _counted(h, column_blocks, start)
-    costs = x * v * _cost_price(h, cost)
-    nearest_row = 0.5 * v * row_points
-    to_rows = column_points * (0.6 * rows + 0.12 * x)
-    to_columns = 1.2 * columns * row_points
-    return NANO * (costs + nearest_row + to_rows + to_columns) / (rows * columns)
-
-
-def reduced_price(h: Histograms) -> float:
-    """Seconds of the reduced bound of a pair whose costs are known."""
-    size = _size(h)
-    return NANO * (70.0 + 18.0 * size + 2.0 * size**2)
-
-
-def single_price(h: Histograms, cost: RelaxedCost) -> float:
-    """Seconds of the costs of one pair by itself."""
-    size = _size(h)
-    return NANO * (200.0 + size * h.points.shape[1] + (size + 6) * (size + 16) * _cost_price(h, cost))
-
-
-def _size(h: Histograms) -> float:
-    """The mean number of points, in the square."""
-    return float(np.sqrt(np.mean(np.diff(h.offsets).astype(float) ** 2)))
-
-
-def _cost_price(h: Histograms, cost: RelaxedCost) -> float:
-    """Nanoseconds of one entry of a block."""
-    power = 20.0 if cost.power not in (1.0, 2.0) else 0.0
-    if len(h.table) > 0:
-        return 0.3 + power
-    each = 0.02 if len(h.short) > 0 else 0.8 if cost.code == CITYBLOCK else 1.6
-    return 0.2 + each * h.points.shape[1] + power
-
-
-def _counted(h: Histograms, blocks: list[tuple[int, int]], start: int) -> tuple[float, float, float]:
-    """Means over some blocks: distributions, distinct points, points."""
-    chosen = np.unique(np.linspace(0, len(blocks) - 1, SAMPLED_BLOCKS).astype(int))
-    counts = []
-    for low, high in (blocks[b] for b in chosen):
-        names = h.names[h.offsets[start + low] : h.offsets[start + high]]
-        counts.append((high - low, len(np.unique(names)), len(names)))
-    distributions, distinct, points = np.mean(counts, axis=0)
-    return float(distributions), float(distinct), float(points)

@@ -186,8 +186,7 @@ def _tuned(ranks: Indices, recall: float) -> tuple[int, float]:
     design = design_effect(np.count_nonzero(ranks < middle, axis=1) / n_neighbors, n_neighbors)
     counts = np.unique(np.maximum(ordered + 1, n_neighbors))
     for count in counts:
-        measured = _measured(np.count_nonzero(ranks < count, axis=1), n_neighbors, design)
-        if measured["interval"][0] >= recall:
+        if interval_of(np.count_nonzero(ranks < count, axis=1) / n_neighbors, n_neighbors, design)[0] >= recall:
             return int(count), design
     return 2 * int(counts[-1]), design  # none of these rows misses any, and yet they are too few to be sure
 
@@ -227,15 +226,14 @@ def design_effect(shares: Float, n_neighbors: int) -> float:
     return max(1.0, float(shares.var(ddof=1)) / alone) if alone > 0 else 1.0
 
 
-def _measured(found: Indices, n_neighbors: int, design: float = 1.0) -> Info:
-    """The share of neighbors that were found, from counts of each row (n,), and Wilson's 95 % interval.
+def interval_of(shares: Float, n_neighbors: int, design: float = 1.0) -> tuple[float, float]:
+    """Wilson's 95 % interval of the share of neighbors that were found, from those of each row (n,).
 
     Neighbors of one row are missed together, so they count as fewer independent ones: as the spread between rows tells,
     and at least by the factor ``design``, for rows that miss too few to tell.
     """
-    shares = found / n_neighbors
-    n = found.size * n_neighbors / max(design, design_effect(shares, n_neighbors))
-    return {"measured": float(shares.mean()), "interval": wilson(float(shares.mean()), n, NORMAL)}
+    n = shares.size * n_neighbors / max(design, design_effect(shares, n_neighbors))
+    return wilson(float(shares.mean()), n, NORMAL)
 
 
 def _measured_of_others(found: Indices, n_neighbors: int, design: float, n_others: int) -> tuple[float, float, float]:

@@ -88,7 +88,7 @@ class _Strip:
         """Solve the pairs that look nearest, in two rounds: K of each row, then those that may improve on them."""
         s, k = self._search.shape, self.best.distances.shape[1]
         count = min(s.n_columns, 2 * k + 8 + s.within)
-        columns, bounds = look.nearest_by_bound(count, self._search.jobs, (self._low, self._high))
+        columns, bounds = look.nearest_by_bound(self._low, self._high, count, self._search.jobs)
         rows = np.broadcast_to(np.arange(self._low, self._high)[:, None], columns.shape)
         first = k + s.within  # a row finds itself
         solved = [self._solve(rows[:, :first].ravel(), columns[:, :first].ravel())]

@@ -7,7 +7,7 @@ that are solved under given bounds depend on the number of threads.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -61,8 +61,8 @@ class Look(Protocol):
     A column j is distribution ``column_start + j`` of the collection.
     """
 
-    def nearest_by_bound(self, count: int, n_jobs: int, rows: tuple[int, int] | None = None) -> tuple[Indices, Float]:
-        """The ``count`` columns with the smallest bounds of every row, or of some, ascending, and their bounds."""
+    def nearest_by_bound(self, start: int, stop: int, count: int, n_jobs: int) -> tuple[Indices, Float]:
+        """The ``count`` columns with the smallest bounds of the rows start..stop-1, ascending, and their bounds."""
         ...
 
     def pairs_within(self, start: int, stop: int, limits: Float, settled: Indices, n_jobs: int) -> Left:
@@ -134,23 +134,17 @@ class Search:
         while len(self._parts) > 1 and len(self._parts[-2]) < 2 * len(self._parts[-1]):
             self._parts[-2:] = [np.sort(np.concatenate(self._parts[-2:]))]
 
-    def solve_promising(self, look: Look, best: Best, count: int) -> None:
-        """A first answer for every row, from the pairs that look nearest."""
-        for start, stop in self._rounds(once=False):
-            columns, bounds = look.nearest_by_bound(count, self.jobs, (start, stop))
-            self.solve_nearest(np.arange(start, stop), columns, bounds, best)
-        self.made["n_promising"] = sum(map(len, self._parts))
-
-    def solve_nearest(self, rows: Indices, columns: Indices, bounds: Float, best: Best) -> None:
-        """Solve pairs of rows (R,) and columns (R, count) in two rounds: K of each, then those that may improve.
-
-        ``bounds`` (R, count) tells which may.
-        """
-        every = np.broadcast_to(rows[:, None], columns.shape)
+    def solve_promising(self, look: Look, best: Best, ranges: Iterable[tuple[int, int]] | None = None) -> None:
+        """A first answer for every row, or those of some ranges: of the pairs that look nearest, K of each row, and
+        then those that may improve on these."""
         K = best.distances.shape[1]
-        self.solve_new(every[:, :K].ravel(), columns[:, :K].ravel(), best)
-        hopeful = bounds[:, K:] <= best.distances[rows, -1:]
-        self.solve_new(every[:, K:][hopeful], columns[:, K:][hopeful], best)
+        count = min(self.shape.n_columns - self.shape.within, 2 * K + 8)
+        for start, stop in self._rounds(once=False) if ranges is None else ranges:
+            columns, bounds = look.nearest_by_bound(start, stop, count, self.jobs)
+            rows = np.broadcast_to(np.arange(start, stop)[:, None], columns.shape)
+            self.solve_new(rows[:, :K].ravel(), columns[:, :K].ravel(), best)
+            hopeful = bounds[:, K:] <= best.distances[start:stop, -1:]
+            self.solve_new(rows[:, K:][hopeful], columns[:, K:][hopeful], best)
 
     def _rounds(self, once: bool) -> Iterator[tuple[int, int]]:
         """Ranges of rows that have about `_ROUND` pairs; ``once``: with columns behind the row only."""
@@ -203,7 +197,7 @@ class Search:
         return {**self.solver.info, **self.made, **own}
 
 
-def _among(keys: NDArray[np.int64], known: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _among(keys: Indices, known: Indices) -> NDArray[np.bool_]:
     """Which of some keys (P,) are among sorted ones (S,), S ≥ 1."""
     place = np.minimum(np.searchsorted(known, keys), len(known) - 1)
     return np.asarray(known[place] == keys)

@@ -17,7 +17,7 @@ from asot.data.spaces.reading import Spaces
 from asot.results.sinks import distances_of
 from asot.run.engine import Resources
 from asot.run.pairs import PairSet, at_places
-from asot.run.protocols import Solution, Solver, Status, all_ended
+from asot.run.protocols import Solution, Solver, Status, all_ended, identity_of
 from asot.spaces.solver import FROM_BOUND, FROM_PRODUCT, MAX_STEPS, Gromov
 
 STEPS = (0, 1, MAX_STEPS)
@@ -155,13 +155,8 @@ class GromovEstimate(Solver):
         return self._look.solver.expected_seconds(n_pairs)
 
     def identity(self) -> Identity:
-        return {
-            "solver": "gromov estimates, 2",
-            "of": self._look.solver.identity(),
-            "weights": self._weights,
-            "rmse": self._rmse,
-            "bounds": self._has_bounds,
-        }
+        of, bounds = self._look.solver, self._has_bounds
+        return identity_of("gromov estimates, 2", of=of, weights=self._weights, rmse=self._rmse, bounds=bounds)
 
     def pairs_per_tile(self, memory: int) -> int:
         return self._look.solver.pairs_per_tile(memory)

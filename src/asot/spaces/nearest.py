@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from asot._typing import Float, Indices, Info
 from asot.results.sinks import Condensed, TopK
@@ -70,7 +69,7 @@ class _Search:
         return places[lower <= limit]
 
 
-def _least(lower: Float, pairs: PairSet, k: int) -> NDArray[np.int64]:
+def _least(lower: Float, pairs: PairSet, k: int) -> Indices:
     """Places of the k pairs of each row whose bounds are the least, ascending: no limit can rule them out."""
     if not isinstance(pairs, AllPairs):
         table = lower.reshape(pairs.n_rows, pairs.n_columns)

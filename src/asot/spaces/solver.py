@@ -11,7 +11,7 @@ from asot._typing import Float, Identity, Indices, Info
 from asot.data.spaces.reading import Spaces
 from asot.exact.price import PricedSolver
 from asot.native import Double, Doubles, Int, Ints, Record, Tile, entry
-from asot.run.protocols import IN_FLOAT64, Solution, Status, all_ended
+from asot.run.protocols import IN_FLOAT64, Solution, Status, all_ended, identity_of
 from asot.spaces.bounds import Bounds
 
 FROM_BOUND, FROM_PRODUCT = 1, 2
@@ -87,29 +87,19 @@ class Gromov(PricedSolver):
 
     def _record(self) -> GromovSpaces:
         s = self.spaces
-        return GromovSpaces(
-            start=s.start, matrix_at=s.matrix_at, distance=s.distance, mass=s.mass, quantiles=self.bounds.quantiles,
-            features=s.features, bins=self.bounds.bins, dim=0 if s.features is None else s.features.shape[1],
-            most=self._most, p=self._p, alpha=self._alpha, starts=self._starts, max_steps=self._max_steps,
+        return GromovSpaces.of(
+            s, quantiles=self.bounds.quantiles, bins=self.bounds.bins, most=self._most, p=self._p, alpha=self._alpha,
+            dim=0 if s.features is None else s.features.shape[1], starts=self._starts, max_steps=self._max_steps,
             tolerance=TOLERANCE,
         )  # fmt: skip
 
     def identity(self) -> Identity:
         s = self.spaces
-        return {
-            "solver": "gromov, 2",
-            "start": s.start,
-            "distance": s.distance,
-            "mass": s.mass,
-            "features": s.features,
-            "exponent": s.exponent,
-            "p": self._p,
-            "alpha": self._alpha,
-            "starts": self._starts,
-            "max_steps": self._max_steps,
-            "bounds": self.has_bounds,
-            "column_start": self.column_start,
-        }
+        return identity_of(
+            "gromov, 2", start=s.start, distance=s.distance, mass=s.mass, features=s.features, exponent=s.exponent,
+            p=self._p, alpha=self._alpha, starts=self._starts, max_steps=self._max_steps, bounds=self.has_bounds,
+            column_start=self.column_start,
+        )  # fmt: skip
 
     def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
         found = self.energies(rows, columns, stop)

@@ -1,4 +1,4 @@
-// What an entropic solve proves about the exact anchor problem; see src/asot/bounds/entropic_bracket.py.
+// What an entropic solve proves about the exact anchor problem; see src/asot/bounds/bounded_anchors.py.
 #include <cmath>
 
 #include "../common/entry.hpp"

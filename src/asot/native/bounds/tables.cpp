@@ -1,6 +1,6 @@
 // How points and means are laid out for bounds: centered, numbered cell by cell, and averaged.
 //
-// See src/asot/bounds/short_vectors.py, point_table.py and error_bars.py.
+// See src/asot/bounds/short_vectors.py, point_bracket.py and error_bars.py.
 #include "../common/entry.hpp"
 #include "../common/lanes.hpp"
 #include "../common/sorting.hpp"

@@ -1,4 +1,4 @@
-// Tiles of pairs of histograms whose cost is the distance along a sparse graph; see src/asot/exact/graph_flow.py.
+// Tiles of pairs of histograms whose cost is the distance along a sparse graph; see src/asot/exact/graph_metric.py.
 #include "../common/records.hpp"
 #include "histograms.hpp"
 #include "sparse_tree.hpp"

@@ -1,5 +1,5 @@
 // Relaxed bounds of every pair of some rows and some columns, from one block of costs; see
-// src/asot/search/relaxed_kernels.py.
+// src/asot/search/relaxed.py.
 //
 // The relaxed bound of a pair is a sum over its points of minima that many pairs share: tens of nanoseconds. Only pairs
 // that it leaves in question look at their own part of the block (relaxed_pair.hpp).
