@@ -198,7 +198,7 @@ def relax(
     else:
         common = np.full_like(unmatched.totals, mass_exponents(unmatched.totals).max(), dtype=np.int64)
         masses, mass = quantize_totals(histograms, unmatched.totals, common), 2.0 ** float(common[0])
-        prices = ((unmatched.prices / cost.scale) ** p).astype(np.float32)
+        prices = (unmatched.over(cost.scale) ** p).astype(np.float32)
     data = Histograms(
         histograms.offsets, histograms.index, masses, ground.points, short, squares, cost.table, prices
     )  # fmt: skip
