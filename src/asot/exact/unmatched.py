@@ -48,8 +48,8 @@ class Unmatched:
             found = np.divide(self.prices, scale, out=np.zeros_like(self.prices), where=self.prices > 0)
         if not np.isfinite(found).all():
             raise ValueError(
-                f"unmatched mass costs up to {self.prices.max():g}, and distances are next to nothing beside that; scale "
-                "the points up, or the prices down"
+                f"unmatched mass costs up to {self.prices.max():g}, and distances are next to nothing beside that; "
+                "scale the points up, or the prices down"
             )
         return found
 
