@@ -63,7 +63,7 @@ def emd_many(
         (which is checked, for all pairs at once or pair by pair) the common mass of a pair is canceled first; any other
         cost is solved without canceling. Where most anchors hold no mass, costs between those are not looked at. Values
         are exact to a share of the largest cost that a plan uses (3e-14 at k = 150, 2e-12 at k = 2,000): entries that
-        mean "never" may be any large numbers.
+        mean "never" may be any large numbers, up to 1e300 times the others.
     pairs : array-like of int (P, 2), optional
         Which pairs to solve. Default: all i < j within A, or all of A × B.
     device, n_jobs, memory, progress, sink

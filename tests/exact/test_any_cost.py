@@ -32,6 +32,35 @@ def test_unmatched_mass_does_not_depend_on_how_heavy_others_are(p, heavy):
     np.testing.assert_array_equal(together, alone)
 
 
+@pytest.mark.parametrize("never", [1e4, 1e9, 1e15, 1e300])
+@pytest.mark.parametrize("metric", ["euclidean", "sqeuclidean"])
+def test_a_price_that_means_never_is_not_paid_for_the_rounding_of_masses(metric, never):
+    """Thirds, fifths and sevenths do not add up to exactly 1."""
+    rng = np.random.default_rng(0)
+    D = Distributions.from_list([rng.normal(size=(n, 3)) for n in (3, 5, 7, 11, 6)])
+    expected = asot.pairwise_exact(D, metric=metric)
+    found = asot.pairwise_exact(D, metric=metric, unmatched=never)
+    np.testing.assert_allclose(found.values, expected.values, rtol=1e-14)
+    nearest = asot.kneighbors(D, n_neighbors=4, metric=metric, unmatched=never)
+    np.testing.assert_allclose(nearest.distances, np.sort(expected.matrix(), axis=1)[:, 1:], rtol=1e-14)
+    cost = asot.plan(D, 0, 1, exact=True, metric=metric, unmatched=never).cost
+    np.testing.assert_allclose(cost, expected.values[0], rtol=1e-11)
+
+
+def test_a_price_that_means_never_is_paid_where_there_is_more_mass():
+    rng = np.random.default_rng(0)
+    D = Distributions.from_list([rng.normal(size=(n, 3)) for n in (3, 5)], [np.ones(3), np.ones(5)])
+    assert asot.pairwise_exact(D, unmatched=1e12).values[0] == pytest.approx(2e12, rel=1e-11)
+
+
+@pytest.mark.parametrize(("size", "price"), [(1e-170, 1.0), (1e-150, 1e10)])
+def test_prices_that_distances_are_nothing_beside_are_refused(size, price):
+    D = Distributions.from_list(list(size * np.random.default_rng(0).normal(size=(3, 4, 2))))
+    with pytest.raises(ValueError, match="scale the points up, or the prices down"):
+        asot.pairwise_exact(D, metric="sqeuclidean", unmatched=price)
+    assert not asot.pairwise_exact(D, metric="sqeuclidean", unmatched=np.zeros(12)).values.any()
+
+
 @pytest.mark.parametrize("apart", [1e-2, 1e-6, 1e-12])
 def test_vectors_that_are_nearly_equal_have_a_jensen_shannon_distance_with_all_digits(apart):
     """|t| / 2 √2 to first order, for (½ + t/4, ½ - t/4) and (½, ½)."""

@@ -187,3 +187,63 @@ def test_equal_masses_leave_no_crumbs_for_costs_that_mean_never(way, n, each, ne
     np.testing.assert_allclose(r.values, expected, rtol=1e-14)
     if way == "plans":
         assert own[r.plans.source, r.plans.sink].all()
+
+
+def parts_of_their_own(sizes, each, seed):
+    """Histograms of counts: the rows of each part have as much mass as its columns, where alone they may go. Masses
+    (n,) and (m,), and which pairs (n, m) are in one part."""
+    rng = np.random.default_rng(seed)
+    rows, columns = (np.concatenate([rng.multinomial(each, np.full(n, 1 / n)) for n in side]) for side in sizes)
+    own = np.repeat(np.arange(len(sizes[0])), sizes[0])[:, None] == np.repeat(np.arange(len(sizes[1])), sizes[1])
+    at = rows > 0, columns > 0
+    return rows[at[0]] / rows.sum(), columns[at[1]] / columns.sum(), own[np.ix_(*at)]
+
+
+WAYS = {
+    "few": lambda a, b, cost: asot.emd_many(a[None], b[None], cost=cost).values[0],
+    "many": lambda a, b, cost: asot.emd_many(np.tile(a, (40, 1)), np.tile(b, (40, 1)), cost=cost).values[0],
+    "plans": lambda a, b, cost: asot.emd_many(a[None], b[None], cost=cost, plans=True).values[0],
+    "sparse": lambda a, b, cost: asot.emd_many(
+        np.pad(a, (0, 1500))[None],
+        np.pad(b, (0, 1500))[None],
+        cost=np.pad(cost, (0, 1500), constant_values=0.5),
+    ).values[0],
+    "one": lambda a, b, cost: asot.emd(a, b, cost).value,
+    "batch": lambda a, b, cost: asot.emd_batch(cost[None], a=a[None], b=b[None]).values[0],
+}
+
+
+@pytest.mark.parametrize("never", NEVER)
+@pytest.mark.parametrize(
+    ("sizes", "each"), [(([2, 1], [1, 2]), 3), (([2, 3, 4], [3, 1, 2]), 7), (([5] * 6, [4] * 6), 100)]
+)
+@pytest.mark.parametrize("way", WAYS)
+def test_masses_of_counts_leave_no_crumbs_for_costs_that_mean_never(way, sizes, each, never):
+    for seed in range(5):
+        a, b, own = parts_of_their_own(sizes, each, seed)
+        cost = np.random.default_rng(seed).random(own.shape)
+        expected = WAYS[way](a, b, np.where(own, cost, ORDINARY * len(a)))
+        assert WAYS[way](a, b, np.where(own, cost, never)) == pytest.approx(expected, rel=1e-12)
+
+
+def test_plans_of_counts_ship_what_is_there_and_nothing_that_means_never():
+    a, b, own = parts_of_their_own(([5] * 6, [4] * 6), 100, seed=0)
+    cost = np.where(own, np.random.default_rng(0).random(own.shape), 1e15)
+    _, one, _ = asot.emd(a, b, cost)
+    for plan in (one.toarray(), asot.emd_batch(cost[None], a=a[None], b=b[None], plans=True).plan(0).toarray()):
+        assert not plan[~own].any()
+        np.testing.assert_allclose(plan.sum(1), a, rtol=0, atol=1e-16)
+        np.testing.assert_allclose(plan.sum(0), b, rtol=0, atol=1e-16)
+
+
+@pytest.mark.parametrize("low", [-1e3, -1e9, -1e18])
+def test_costs_of_rows_without_mass_take_no_digits(low):
+    rng = np.random.default_rng(0)
+    cost, mask = rng.random((8, 8)), rng.random((8, 8)) < 0.2
+    np.fill_diagonal(mask, False)
+    a, b = np.append(0.0, rng.dirichlet(np.ones(7))), rng.dirichlet(np.ones(8))
+    cost[0], mask[0] = low, False
+    expected = asot.emd_batch(np.where(mask, ORDINARY, cost)[None, 1:], a=a[None, 1:], b=b[None]).values
+    for never in (1e15, 1e18):
+        found = asot.emd_batch(np.where(mask, never, cost)[None], a=a[None], b=b[None]).values
+        np.testing.assert_allclose(found, expected, rtol=1e-13)

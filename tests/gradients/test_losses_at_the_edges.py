@@ -146,6 +146,7 @@ def test_torch_compiles_clouds_as_one_graph():
     (plain,) = torch.autograd.grad(loss(x), x)
     assert torch.allclose(gradient, plain, rtol=1e-14, atol=0)
     assert gradients.wasserstein(x.to("meta"), y.to("meta")).shape == (2,)
+    assert gradients.emd(torch.rand(3, 4, 5, device="meta")).shape == (3,)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -47,3 +47,17 @@ def test_tensors_on_a_gpu_go_to_the_cpu_where_digits_would_be_lost(monkeypatch):
     assert shared_cost._exact_device(on_gpu(cost)) == "cuda:0"
     assert shared_cost._exact_device(on_gpu(np.where(mask, 1e3, cost))) == "cuda:0"
     assert shared_cost._exact_device(on_gpu(np.where(mask, 1e15, cost))) == "cpu"
+
+
+def test_masses_of_counts_ship_nothing_that_means_never():
+    rng = np.random.default_rng(0)
+    counts = np.concatenate([rng.multinomial(100, np.full(5, 0.2)) for _ in range(12)]).reshape(2, 30)
+    own = np.kron(np.eye(6), np.ones((5, 5))) > 0
+    given = rng.random((1, 30, 30))
+    costs = [torch.tensor(np.where(own, given, never), requires_grad=True) for never in (300.0, 1e15)]
+    a, b = torch.tensor(counts / 600.0)[:, None]
+    near, far = (gradients.emd(cost, a, b) for cost in costs)
+    far.backward()
+    np.testing.assert_allclose(far.detach(), near.detach(), rtol=1e-12)
+    np.testing.assert_allclose(costs[1].grad.sum(2), a, rtol=0, atol=1e-16)
+    assert not costs[1].grad[:, ~torch.tensor(own)].any()

@@ -205,6 +205,21 @@ def test_float32_gradients(value, reg):
         torch.testing.assert_close(found.double(), expected, rtol=5e-3, atol=5e-4)
 
 
+@every_value
+@pytest.mark.parametrize("gradient", ["envelope", "iterations"])
+def test_autocast_changes_nothing(value, gradient):
+    histograms = torch.softmax(normal(4, 6, dtype=torch.float32), 1).detach()
+    cost = distances(normal(6, 2, dtype=torch.float32, grad=False))
+    found = []
+    for enabled in (False, True):
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=enabled):
+            inputs = histograms.clone().requires_grad_(), cost.clone().requires_grad_()
+            how = {"reg": 1.0, "value": value, "gradient": gradient, "max_iter": 50, "tol": 1e-4}
+            out = gradients.sinkhorn_many(inputs[0], cost=inputs[1], **how)
+        found.append((out, *torch.autograd.grad(out.sum(), inputs)))
+    assert all(map(torch.equal, *found))
+
+
 def test_float32_exact_gradients():
     histograms = torch.softmax(normal(3, 5, dtype=torch.float32), 1).detach().requires_grad_()
     out = gradients.emd_many(histograms, cost=distances(normal(5, 2, dtype=torch.float32)))

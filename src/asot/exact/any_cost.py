@@ -101,7 +101,7 @@ class ExactAnyCost(PricedSolver):
         self._kernel = AnyCost(
             code=cost.ground.code, order=cost.ground.order, transform=cost.transform, power=float(p),
             n=len(cost.ground.points), table=cost.table if cost.has_table else table,
-            prices=None if unmatched is None else unmatched.prices / cost.scale,
+            prices=None if unmatched is None else unmatched.over(cost.scale),
             exponents=self.exponents,
             share=0.0 if unmatched is None else unmatched.share, cancels=self.cancels,
         )  # fmt: skip

@@ -41,6 +41,17 @@ class Unmatched:
             "share": self.share,
         }
 
+    def over(self, scale: float) -> NDArray[np.float64]:
+        """Prices (V,) in units of a cost."""
+        with np.errstate(divide="ignore", over="ignore"):
+            found = np.divide(self.prices, scale, out=np.zeros_like(self.prices), where=self.prices > 0)
+        if not np.isfinite(found).all():
+            raise ValueError(
+                f"unmatched mass costs up to {self.prices.max():g}, and distances are next to nothing beside that; "
+                "scale the points up, or the prices down"
+            )
+        return found
+
     def lets_cancel(self, cost: GroundCost) -> bool:
         """Whether mass that both distributions have on a point may stay there for p = 1 and a metric.
 

@@ -16,7 +16,7 @@ def is_eager(*tensors: Tensor | None) -> bool:
 
 def _is_plain(tensor: Tensor) -> bool:
     of_many = torch._C._functorch.is_legacy_batchedtensor(tensor)  # gradients of many weights at a time
-    return type(tensor) in (Tensor, torch.nn.Parameter) and not of_many and not tensor.is_neg()
+    return type(tensor) in (Tensor, torch.nn.Parameter) and not (of_many or tensor.is_neg() or tensor.is_meta)
 
 
 def is_watched() -> bool:

@@ -110,13 +110,14 @@ def sinkhorn_many(
     solve = _differentiated
     if gradient == "iterations":
         from asot.entropic.torch_recorded import recorded_values as solve
-    values, unfinished = solve(data.A, data.B, data.cost, data.rows, data.columns, how)
-    if value == "divergence":
-        for histograms, members in ((data.A, data.rows), (data.B, data.columns)):
-            used, place = torch.unique(members, return_inverse=True)
-            terms, unfinished_terms = solve(histograms, histograms, data.cost, used, used, how)
-            values = values - 0.5 * terms[place]
-            unfinished = unfinished | unfinished_terms[place]
+    with torch.autocast(data.A.device.type, enabled=False):
+        values, unfinished = solve(data.A, data.B, data.cost, data.rows, data.columns, how)
+        if value == "divergence":
+            for histograms, members in ((data.A, data.rows), (data.B, data.columns)):
+                used, place = torch.unique(members, return_inverse=True)
+                terms, unfinished_terms = solve(histograms, histograms, data.cost, used, used, how)
+                values = values - 0.5 * terms[place]
+                unfinished = unfinished | unfinished_terms[place]
     count = int(unfinished.sum())
     if count:
         warnings.warn(

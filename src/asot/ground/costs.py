@@ -61,7 +61,7 @@ class GroundCost:
     table: Float  # (V, V), at most 1; (0, 0) where there is a kernel
 
     def identity(self) -> Identity:
-        """All fields, which stores know by name. A user's function is known by its table: by what it computes."""
+        """All that costs depend on. A user's function is known by its table: by what it computes."""
         return {
             "name": self.name,
             "is_metric": self.is_metric,

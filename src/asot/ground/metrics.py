@@ -66,7 +66,7 @@ class Ground:
     name: str
 
     def identity(self) -> Identity:
-        """All fields, which stores know by name."""
+        """All that distances depend on, by the names that stores know it by."""
         return {
             "points": self.points,
             "code": self.code,

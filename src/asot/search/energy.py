@@ -34,7 +34,7 @@ def energy_vectors(
 ) -> Float:
     """Integers (N, r), r ≤ 257, as float64: near distributions have near vectors."""
     landmarks = _choose(histograms, seed)
-    prices = None if unmatched is None else unmatched.prices / cost.scale
+    prices = None if unmatched is None else unmatched.over(cost.scale)
     means = _mean_distances(histograms, cost, landmarks, prices, n_jobs)
     between = _reach(cost, landmarks, landmarks, prices)
     if unmatched is not None and prices is not None:

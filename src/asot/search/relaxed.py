@@ -254,7 +254,7 @@ def relax(
     else:
         common = np.full_like(unmatched.totals, mass_exponents(unmatched.totals).max(), dtype=np.int64)
         masses, mass = quantize_totals(histograms, unmatched.totals, common), 2.0 ** float(common[0])
-        prices = ((unmatched.prices / cost.scale) ** p).astype(np.float32)
+        prices = (unmatched.over(cost.scale) ** p).astype(np.float32)
     points = RelaxedPoints(
         n_points=len(ground.points), d=ground.points.shape[1], offsets=histograms.offsets, names=histograms.index,
         masses=masses, points=ground.points, prices=prices, table=cost.table if cost.has_table else None, **short,

@@ -90,7 +90,7 @@ class _AnyCostOnDevice(OnDevice):
         none = np.empty(0)
         self._cost = (
             np.int32(cost.transform), np.float64(solver.p),
-            cupy.asarray(none if unmatched is None else unmatched.prices / cost.scale),
+            cupy.asarray(none if unmatched is None else unmatched.over(cost.scale)),
             cupy.asarray(none.astype(np.int64) if solver.exponents is None else solver.exponents),
             np.float64(0.0 if unmatched is None else unmatched.share), np.int32(solver.cancels), np.float64(farthest),
             np.float64(cost.scale),

@@ -194,12 +194,16 @@ struct AnyCostSolver {
 
     // The value, the unit and the number of pivots of a pair whose distances were measured; false if *stop was raised in
     // the meantime. For powers above 1, flows below the rounding of float64 masses do not count: nine masses of 1/9 are
-    // not exactly 1, and the power of a long distance would make what is left over visible.
+    // not exactly 1, and the power of a long distance would make what is left over visible. So would a price that means
+    // "never" beside distances.
     bool solve(int64_t a, int64_t b, double most, double& value, double& unit, int32_t& pivots, Stop stop) {
-        const int64_t least = cost.power == 1.0 ? 1 : (p + q) << ROUNDED_BITS;
-        double top, reach, found, used;
+        const int64_t rounded = (p + q) << ROUNDED_BITS;
+        int64_t least = cost.power == 1.0 ? 1 : rounded;
+        double top, reach, found, used, rest;
         if (!(most > 0.0)) return true;
         if (!solve_clipped(most, 1.0, least, found, used, pivots, stop)) return false;
+        if (extra && used >= FINE && (value_of_flows(rounded, rest), rest < FINE))
+            least = rounded, found = value_of_flows(least, used);
         value = found, unit = most;
         for (double enough = FINE; used < enough; enough = FINE * CLIPPED) {
             measure(a, b, reach, stop);

@@ -113,7 +113,7 @@ ENTRY asot_batch_tile(const BatchProblems* problems, const BatchPlans* plans, co
         int64_t p, q, stride;
         const double* row_mass = all.row_mass == nullptr ? nullptr : all.row_mass + all.rows_at[b];
         const double* column_mass = all.column_mass == nullptr ? nullptr : all.column_mass + all.columns_at[b];
-        const double total = place_both(ws, row_mass, n, column_mass, m, p, q);
+        double total = place_both(ws, row_mass, n, column_mass, m, p, q);
         tile->values[t] = 0.0;
         tile->steps[t] = 0;
         const bool reads_all = total > 0.0 && p == n && q == m;  // while it solves
@@ -122,7 +122,9 @@ ENTRY asot_batch_tile(const BatchProblems* problems, const BatchPlans* plans, co
         if (total <= 0.0) continue;
         const double* cost = costs_of(all, scratch, b, full, stride, tile->stop);
         const Found found = solve_finely(ws, scratch, cost, stride, n, m, p, q, total, tile->stop,
-                                         [&] { place_both(ws, row_mass, n, column_mass, m, p, q); });
+                                         [&](int64_t& rows, int64_t& columns) {
+                                             place_both(ws, row_mass, n, column_mass, m, rows, columns, true);
+                                         });
         if (*tile->stop != 0) return DONE;
         if (found.steps == NO_MEMORY) return OUT_OF_MEMORY;
         if (found.steps == NO_NUMBER) return NOT_FINITE;

@@ -4,7 +4,9 @@
 // Integers reach as far as the largest cost. An optimum that uses no clipped cost is one of the costs that were given, since
 // none of these is below its clipped one.
 #pragma once
+#include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "distance_block.hpp"
 
@@ -42,34 +44,73 @@ INLINE double reach_of(const Workspace& ws, const double* cost, int64_t stride, 
 }
 
 // Units of mass that masses of total 2^60 may be off by, since float64 masses are rounded; and what is far more than that.
-constexpr int64_t CRUMBS = 256, MANY_CRUMBS = CRUMBS << 20;
+constexpr int64_t CRUMBS = 1024, MANY_CRUMBS = CRUMBS << 20;
 
-// If masses are all the same on both sides, but for crumbs, they become ratios of sizes, which integers hold exactly:
-// crumbs would have to go where nobody sent them. Returns by how much values grow with the units that are left out, or 0
-// where nothing changed.
+// The least number of parts of their `total` of which masses (n,) are whole numbers, but for crumbs, as those of counts are;
+// masses that are all the same are one part each. 0 if there is none, or a part is hardly more than crumbs.
+inline int64_t parts_of(const int64_t* mass, int64_t n, int64_t total) {
+    const double most = std::fmin(double(total) / double(MANY_CRUMBS), 0.5 * std::sqrt(double(total)));
+    int64_t parts = 1;
+    for (int64_t i = 0; i < n; i++) {  // a convergent of a continued fraction has the least denominator
+        const double part = double(total) / double(parts), share = std::fmod(double(mass[i]), part) / part;
+        int64_t before = 0, now = 1;
+        for (double rest = share;; rest -= std::floor(rest)) {
+            const double off = share * double(now) - std::nearbyint(share * double(now));
+            if (std::fabs(off) * part <= double(CRUMBS) * double(now)) break;
+            rest = 1.0 / rest;
+            if (!(rest * double(now) * double(parts) <= most)) return 0;
+            const int64_t next = int64_t(rest) * now + before;
+            before = now, now = next;
+        }
+        parts *= now;
+        if (double(parts) > most) return 0;
+    }
+    return parts;
+}
+
+// Of how many parts a mass is.
+INLINE int64_t count_of(int64_t mass, int64_t total, int64_t parts) {
+    const int64_t part = total / parts;
+    return (mass + part / 2) / part;
+}
+
+// Whether masses (n,) are whole numbers of so many parts of their total.
+inline bool are_whole(const int64_t* mass, int64_t n, int64_t total, int64_t parts) {
+    const int64_t part = total / parts, more = total % parts;
+    int64_t left = parts;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t count = count_of(mass[i], total, parts), off = mass[i] - count * part - count * more / parts;
+        if (count == 0 || off > CRUMBS || off < -CRUMBS) return false;
+        left -= count;
+    }
+    return left == 0;
+}
+
+// If the masses of either side are whole numbers of parts of their total, but for crumbs, they become whole numbers of parts
+// of both, which integers hold exactly: crumbs would have to go where nobody sent them. Returns by how much values grow with
+// the units that are left out, or 0 where nothing changed.
 inline double even_out(const Workspace& ws, int64_t p, int64_t q) {
-    const auto are_even = [](const int64_t* mass, int64_t n) {
-        int64_t least = mass[0], most = mass[0];
-        for (int64_t i = 1; i < n; i++) least = mass[i] < least ? mass[i] : least, most = mass[i] > most ? mass[i] : most;
-        return most - least <= CRUMBS && least >= MANY_CRUMBS;
-    };
-    if (p >= MANY_CRUMBS || q >= MANY_CRUMBS || !are_even(ws.supply, p) || !are_even(ws.demand, q)) return 0.0;
     int64_t total = 0;
     for (int64_t i = 0; i < p; i++) total += ws.supply[i];
-    const int64_t parts = p == q ? p : p * q, part = total / parts;
-    for (int64_t i = 0; i < p; i++) ws.supply[i] = part * (parts / p);
-    for (int64_t j = 0; j < q; j++) ws.demand[j] = part * (parts / q);
+    const int64_t rows = parts_of(ws.supply, p, total), columns = rows == 0 ? 0 : parts_of(ws.demand, q, total);
+    if (columns == 0 || !are_whole(ws.supply, p, total, rows) || !are_whole(ws.demand, q, total, columns)) return 0.0;
+    int64_t common = rows, rest = columns;
+    while (rest != 0) common %= rest, std::swap(common, rest);
+    const int64_t parts = rows / common * columns, part = total / parts;
+    if (part < MANY_CRUMBS) return 0.0;
+    for (int64_t i = 0; i < p; i++) ws.supply[i] = count_of(ws.supply[i], total, rows) * (parts / rows) * part;
+    for (int64_t j = 0; j < q; j++) ws.demand[j] = count_of(ws.demand[j], total, columns) * (parts / columns) * part;
     return double(total) / double(part * parts);
 }
 
-// Lays a pair out again, masses that are all the same without crumbs. `grown`: what that makes values larger by.
+// Lays a pair out again, masses of whole parts without crumbs. `grown`: what that makes values larger by.
 template <class Place>
 struct EvenLayout {
     const Workspace& ws;
     const Place& place;
     double grown = 1.0;
 
-    bool operator()(int64_t p, int64_t q) {
+    bool operator()(int64_t& p, int64_t& q) {
         place(p, q);
         const double more = even_out(ws, p, q);
         grown = more > 0.0 ? more : 1.0;

@@ -5,12 +5,24 @@
 #include "large.hpp"
 #include "shortlists.hpp"
 
+// The sum of masses (n,) without what rounding loses of it.
+inline double sum_of(const double* mass, int64_t n) {
+    double total = 0.0, lost = 0.0;
+    for (int64_t i = 0; i < n; i++) {
+        const double sum = total + mass[i];
+        lost += mass[i] < total ? (total - sum) + mass[i] : (mass[i] - sum) + total;
+        total = sum;
+    }
+    return total + lost;
+}
+
 // The masses of one side as integers of total 2^60, where there are any: `mass` and `name` of the n nodes that have
-// mass, and the total that they stand for. The largest takes what rounding leaves.
-inline double place_side(const double* given, int64_t size, int64_t* mass, int32_t* name, int64_t& n) {
+// mass, and the total that they stand for. The largest takes what rounding leaves, which is less if one is `careful`.
+inline double place_side(const double* given, int64_t size, int64_t* mass, int32_t* name, int64_t& n, bool careful) {
     double total = 0.0;
     n = 0;
     for (int64_t i = 0; i < size; i++) total += given != nullptr ? given[i] : 1.0 / double(size);
+    if (careful && given != nullptr) total = sum_of(given, size);
     if (total <= 0.0) return 0.0;
     const double whole = double(int64_t(1) << MASS_BITS);
     int64_t left = int64_t(1) << MASS_BITS, largest = 0;
@@ -47,7 +59,7 @@ inline bool are_equal(const double* mass, int64_t n) {
 // Both sides of a problem, masses a (n,) and b (m,), or null: uniform. p sources and q sinks, and what 2^60 units of mass are
 // worth, or 0 where nothing is to be shipped: a single one may be worth less than any number.
 INLINE double place_both(const Workspace& ws, const double* a, int64_t n, const double* b, int64_t m, int64_t& p,
-                         int64_t& q) {
+                         int64_t& q, bool careful = false) {
     if (n == 0 || m == 0) return 0.0;
     if (are_equal(a, n) && are_equal(b, m)) {
         const double total = a != nullptr ? double(n) * a[0] : 1.0;
@@ -56,8 +68,8 @@ INLINE double place_both(const Workspace& ws, const double* a, int64_t n, const 
         p = n, q = m;
         return total / (double(n) * double(ws.supply[0]) * MASS_UNIT);
     }
-    const double total = place_side(a, n, ws.supply, ws.source, p);
-    return place_side(b, m, ws.demand, ws.sink, q) <= 0.0 ? 0.0 : total;
+    const double total = place_side(a, n, ws.supply, ws.source, p, careful);
+    return place_side(b, m, ws.demand, ws.sink, q, careful) <= 0.0 ? 0.0 : total;
 }
 
 // The costs of a problem in units of 2^exponent, less the least of them if that is negative: sums stay in range. And the
@@ -148,11 +160,11 @@ inline int64_t solve_placed(const Workspace& ws, int64_t p, int64_t q, int64_t i
 
 constexpr int64_t NO_NUMBER = -5;  // instead of steps, where a cost is not finite
 
-// What was found: steps as of the solvers, the value, what a unit of the potentials is worth, and by how much the dearest
-// arc in use, and the dearest of all, are above the least cost (or 0).
+// What was found: steps as of the solvers, the value, what a unit of the potentials is worth, by how much the dearest arc in
+// use, and the dearest of all, are above the least cost of nodes with mass or 0, and that.
 struct Found {
     int64_t steps;
-    double value, height, reach, spread;
+    double value = 0.0, height = 0.0, reach = 0.0, spread = 0.0, low = 0.0;
 };
 
 // Solve the placed problem of p sources and q sinks with masses, out of n rows and m columns, at costs in rows of `stride`
@@ -163,54 +175,65 @@ inline Found solve_own(const Workspace& ws, const Scratch& scratch, const double
     int64_t mass = 0;
     for (int64_t i = 0; i < p; i++) mass += ws.supply[i];
     const bool from_lists = p == n && q == m && n >= MANY_SOURCES && !(top < INFINITY) && is_assignment(ws, p, q);
-    if (from_lists && !all_finite(cost, stride, n, m)) return {NO_NUMBER, 0.0, 0.0, 0.0, 0.0};
+    if (from_lists && !all_finite(cost, stride, n, m)) return {NO_NUMBER};
     if (from_lists) {
         Shortlists lists(cost, stride, n, bits.index);
-        if (lists.failed()) return {NO_MEMORY, 0.0, 0.0, 0.0, 0.0};
+        if (lists.failed()) return {NO_MEMORY};
         double shipped = 0.0;
         const int64_t steps = assign_given(ws, lists, bits.largest, shipped, stop);
         const double low = lists.given.low, most = lists.given.most;
-        if (steps < 0 && steps != UNFIT) return {steps, 0.0, 0.0, 0.0, 0.0};
+        if (steps < 0 && steps != UNFIT) return {steps};
         if (steps != UNFIT)
             return {steps, shipped * MASS_UNIT * total + low * (double(mass) * MASS_UNIT * total), bits.unit(most),
-                    reach_of(ws, cost, stride, p, q, low), most};
+                    reach_of(ws, cost, stride, p, q, low), most, low};
     }
     const Units units = read_costs(ws, scratch, cost, stride, p, q, stop, top);
-    if (!units.finite) return {NO_NUMBER, 0.0, 0.0, 0.0, 0.0};
+    if (!units.finite) return {NO_NUMBER};
     const bool never_greedy = p <= FEW_SOURCES && is_assignment(ws, p, q);
     place_distances_up_to(units.most, ws, scratch, p, q, bits, !never_greedy, stop);
     const int64_t steps =
         from_lists ? solve_any(ws, p, q, bits.index, stop) : solve_placed(ws, p, q, bits.index, stop, BRIEFLY);
-    if (steps < 0) return {steps, 0.0, 0.0, 0.0, 0.0};
+    if (steps < 0) return {steps};
     const double shipped =
         value_of_flows(ws, scratch, p, q) * MASS_UNIT * total + units.low * (double(mass) * MASS_UNIT * total);
+    const double low = std::ldexp(units.low, units.exponent);
     return {steps, std::ldexp(shipped, units.exponent), std::ldexp(bits.unit(units.most), units.exponent),
-            reach_of(ws, cost, stride, p, q, std::ldexp(units.low, units.exponent)),
-            std::ldexp(units.most, units.exponent)};
+            reach_of(ws, cost, stride, p, q, low), std::ldexp(units.most, units.exponent), low};
 }
 
-// Whether a plan uses only costs below a share of the largest one, which may mean "never", and there are more of them than a
-// plan needs, of n rows of m costs; and the least of them, or 0 (digits.hpp).
-INLINE bool is_coarse(const Found& found, const double* cost, int64_t stride, int64_t n, int64_t m, double& low) {
+// Whether a plan uses only costs below a share of the largest one, which may mean "never", and there are more of them between
+// nodes with mass than a plan needs.
+INLINE bool is_coarse(const Found& found, const Workspace& ws, const double* cost, int64_t stride, int64_t p, int64_t q) {
     if (found.steps < 0 || !(found.reach > 0.0 && found.reach < COARSE * found.spread)) return false;
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t j = 0; j < m; j++) low = cost[i * stride + j] < low ? cost[i * stride + j] : low;
     int64_t fine = 0;
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t j = 0; j < m; j++) fine += cost[i * stride + j] - low < COARSE * found.spread;
-    return fine > n && fine > m;
+    for (int64_t i = 0; i < p; i++) {
+        const double* row = cost + ws.source[i] * stride;
+        for (int64_t j = 0; j < q; j++) fine += row[ws.sink[j]] - found.low < COARSE * found.spread;
+    }
+    return fine > p && fine > q;
 }
 
-// `solve_own` of a problem that `place` lays out again, with all digits of the costs that matter.
+// `solve_own` of a problem with all digits of the costs that matter, which `place` lays out again: then nodes of a unit of mass
+// may come or go, and `total`, the mass of a side, grows where units are left out.
 template <class Place>
 inline Found solve_finely(const Workspace& ws, const Scratch& scratch, const double* cost, int64_t stride, int64_t n,
-                          int64_t m, int64_t p, int64_t q, double total, Stop stop, Place place) {
-    double low = 0.0;
-    return with_all_digits(
-        solve_own(ws, scratch, cost, stride, n, m, p, q, total, stop),
-        [&](const Found& found) { return is_coarse(found, cost, stride, n, m, low); },
+                          int64_t m, int64_t& p, int64_t& q, double& total, Stop stop, Place place) {
+    EvenLayout<Place> lay_out = {ws, place};
+    const auto solved = [&](double top) {
+        return solve_own(ws, scratch, cost, stride, n, m, p, q, total * lay_out.grown, stop, top);
+    };
+    Found found = solved(INFINITY);
+    const double low = found.low, limit = COARSE * found.spread;
+    if (found.value < (low + 2.0 * limit) * total)  // a mean of costs
+        found = without_crumbs(
+            found, limit, [&](int64_t crumbs) { return reach_of(ws, cost, stride, p, q, low, crumbs); },
+            [&] { return lay_out(p, q), true; }, [&] { return solved(INFINITY); });
+    found = with_all_digits(
+        found, [&](const Found& each) { return is_coarse(each, ws, cost, stride, p, q); },
         [&](double above) {
-            place();
-            return solve_own(ws, scratch, cost, stride, n, m, p, q, total, stop, low + above);
+            lay_out(p, q);
+            return solved(low + above);
         });
+    total *= lay_out.grown;
+    return found;
 }
