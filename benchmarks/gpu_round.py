@@ -1,8 +1,9 @@
 """``python -m benchmarks --gpu``: a round of the benchmarks that need a GPU, for machines that are lent for minutes.
 
 Those that tell most come first. Each runs in a process of its own and is stopped when it takes three times as long as
-it should, or when the minutes are over; its table is written as soon as it is done, whatever becomes of the others. A
-table names the code that it was made with, so the next round goes on where this one stopped.
+it should, or when the minutes are over; its table is written as soon as it is done, whatever becomes of the others, and
+all that it prints goes to a file in `LOGS`. A table names the code that it was made with, so the next round goes on
+where this one stopped.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ PATIENCE = 3
 
 SHOWN = 2000
 """Characters of the output of one that failed."""
+
+LOGS = Path("build") / "gpu_round"
+"""What each of them printed, in the folder where the command runs."""
 
 
 @dataclass(frozen=True)
@@ -75,24 +79,21 @@ class Round:
         command += ["--quick"] if self.quick else []
         command += ["--data", str(self.data)] if self.data else []
         command += ["--results", str(self.results)] if self.results else []
-        with subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=os.setpgrp
-        ) as process:
+        LOGS.mkdir(parents=True, exist_ok=True)
+        log = LOGS / f"{name}.log"
+        with (
+            log.open("w", encoding="utf-8") as out,
+            subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, preexec_fn=os.setpgrp) as process,
+        ):
+            code: int | None = None
             try:
-                output = process.communicate(timeout=seconds)[0]
-                return process.returncode, output
+                code = process.wait(seconds)
             except subprocess.TimeoutExpired:
-                return None, _stopped(process)
-            except BaseException:
-                _stopped(process)
-                raise
-
-
-def _stopped(process: subprocess.Popen[str]) -> str:
-    """End a process and those that it started, which would keep the GPU; returns what it printed."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    return process.communicate()[0]
+                pass
+            finally:  # whatever ended it, nothing of it keeps the GPU
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+        return code, log.read_text(encoding="utf-8")
 
 
 def _told(name: str, took: str, code: int | None, output: str) -> str:
