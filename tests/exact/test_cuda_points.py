@@ -13,7 +13,16 @@ from scipy.spatial.distance import cdist
 import asot
 from asot.data.distinct import sparse_histograms
 from asot.exact.cuda.points import ExactPointsCuda, Limits
-from asot.exact.cuda.points_plan import BLOCKS, CLASSES, MOST_POINTS, BlockClass, classes_for, narrow_class, wide_class
+from asot.exact.cuda.points_plan import (
+    BLOCKS,
+    CLASSES,
+    CLASSES_FROM_COORDINATES,
+    MOST_POINTS,
+    BlockClass,
+    classes_for,
+    narrow_class,
+    wide_class,
+)
 from asot.exact.points import ExactPoints
 from asot.gpu import cuda
 from asot.ground.metrics import prepare_metric
@@ -313,9 +322,11 @@ def test_a_bound_on_pivots_leaves_a_feasible_plan(gpu, monkeypatch):
 
 # ---------------------------------------------------------------------------------------------------- host
 
+LAUNCHED = (*CLASSES, CLASSES_FROM_COORDINATES[0])
+
 
 @pytest.mark.parametrize("shared_memory", SHARED_MEMORY.values(), ids=SHARED_MEMORY)
-@pytest.mark.parametrize("own", CLASSES, ids=lambda own: f"{own.most_rows}x{own.most_columns}")
+@pytest.mark.parametrize("own", LAUNCHED, ids=lambda own: f"{own.most_rows}x{own.most_columns}")
 def test_blocks_fit_into_memory(shared_memory, own):
     if own.least_bytes > shared_memory:
         assert own.most_rows > 1024
@@ -325,6 +336,8 @@ def test_blocks_fit_into_memory(shared_memory, own):
     assert 32 <= launch.threads <= 1024
     assert launch.shared_bytes <= shared_memory
     assert 4 * launch.far_words <= max(2**27, 4 * own.far_words)
+    assert launch.far_words > 0
+    assert 4 * launch.far_words % 128 == 0  # a cache line: the rows of the next class begin with one, too
 
 
 def test_classes_go_from_small_to_large():

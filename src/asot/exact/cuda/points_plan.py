@@ -16,6 +16,9 @@ MOST_POINTS = 2048
 
 MOST_NARROW_ROWS = 32
 
+LINE_WORDS = 32
+"""Of a cache line."""
+
 RESERVED_BYTES, MOST_THREADS, REGISTERS, REGISTERS_PER_THREAD = 1024, 1536, 2**16, 80
 """Shared memory that CUDA takes of each block; threads of a multiprocessor, its registers, and what one should have."""
 
@@ -27,7 +30,7 @@ class Launch(NamedTuple):
     threads: int
     shared_bytes: int
     far_words: int
-    """32-bit words of global memory that all warps work in."""
+    """32-bit words of global memory that all warps work in, whole cache lines: what lies behind them begins with one."""
     defines: dict[str, int]
 
 
@@ -63,7 +66,8 @@ class SizeClass:
             most = max(1, far_bytes // (4 * self.far_words))
             warps = max(1, min(warps, most // most_blocks))
             blocks = min(most_blocks, most)
-        return Launch(blocks, 32 * warps, warps * self.warp_bytes, max(1, blocks * warps * self.far_words), defines)
+        words = blocks * warps * self.far_words or LINE_WORDS
+        return Launch(blocks, 32 * warps, warps * self.warp_bytes, words, defines)
 
 
 @dataclass(frozen=True)
