@@ -47,7 +47,7 @@ RATES = {
     150: ("float32",),
 }
 PROFILED = 30
-"""Functions that `print_profile` lists."""
+"""Functions that `print_profile` lists, and kernels of `print_kernels`."""
 
 SIZES = {23: 5000, 30: 4110, 64: 2000, 128: 2000, 150: 500}
 
@@ -95,6 +95,17 @@ def print_profile(label: str, function: Callable[[], Any], repeats: int) -> None
             function()
     print(f"{label}, {repeats} calls:", flush=True)
     pstats.Stats(profile).sort_stats("tottime").print_stats(PROFILED)
+
+
+def print_kernels(function: Callable[[], Any]) -> None:
+    """Print what runs on the GPU in one call, whoever launched it, where PyTorch is installed."""
+    try:
+        from torch import profiler
+    except ImportError:
+        return
+    with profiler.profile(activities=[profiler.ProfilerActivity.CPU, profiler.ProfilerActivity.CUDA]) as profile:
+        function()
+    print(profile.key_averages().table(sort_by="self_device_time_total", row_limit=PROFILED), flush=True)
 
 
 def kernel_seconds(solver: Any, n: int, repeats: int) -> float:

@@ -2,7 +2,7 @@
 
 Whole calls from a collection and its anchor space to NumPy results, the fit on 64 exact pairs included: the median of
 repeats after a warm-up, which loads the kernels. Values are compared with those of the CPU on all pairs. What the
-calling thread does meanwhile is printed.
+calling thread does, and kernels, are printed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 import asot
 from benchmarks.common import DisagreementError, Options, Report, Table, below, ratio
 from benchmarks.data import mnist_collection, tu_collection, zinc_test_collection
-from benchmarks.gpu.gpu import gpu_name, median_seconds, print_profile
+from benchmarks.gpu.gpu import gpu_name, median_seconds, print_kernels, print_profile
 
 NEEDS = {"gpu", "graphs", "images", "molecules"}
 
@@ -84,6 +84,7 @@ def _estimates(name: str, D: asot.Distributions, space: Any, bounds: bool, targe
 
     seconds, gpu = median_seconds(lambda: call("cuda"), 7)
     print_profile(f"{name}, {'with bounds' if bounds else 'cheap'}", lambda: call("cuda"), 5)
+    print_kernels(lambda: call("cuda"))
     started = time.perf_counter()
     cpu = call("cpu")
     cpu_seconds = time.perf_counter() - started

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 import asot
 from benchmarks.common import Options, Report, Table, below, largest_difference, require
-from benchmarks.gpu.gpu import gpu_name, median_seconds, print_profile
+from benchmarks.gpu.gpu import gpu_name, median_seconds, print_kernels, print_profile
 
 NEEDS = {"gpu", "torch"}
 
@@ -96,7 +96,7 @@ def _measured(case: Case, repeats: int) -> list[str]:
         torch.cuda.reset_peak_memory_stats()
     seconds, values = median_seconds(_waited(on_gpu), repeats)
     print_profile(case.label, _waited(on_gpu), repeats)
-    _print_kernels(_waited(on_gpu))
+    print_kernels(_waited(on_gpu))
     memory = f"{torch.cuda.max_memory_allocated() / 2**20:,.0f} MiB" if torch.cuda.is_available() else "—"
     cpu_seconds, expected = median_seconds(on_cpu, 2)
     values, expected = (x.detach().double().cpu().numpy() for x in (values, expected))
@@ -118,15 +118,6 @@ def _measured(case: Case, repeats: int) -> list[str]:
         f"{case.problems / seconds:,.0f}", memory, _milliseconds(cpu_seconds), pot_seconds, batched, quadratic,
         f"{deviation:.0e}", pot_deviation,
     ]  # fmt: skip
-
-
-def _print_kernels(step: Callable[[], Any]) -> None:
-    """Print what ran on the GPU in one call."""
-    from torch import profiler
-
-    with profiler.profile(activities=[profiler.ProfilerActivity.CPU, profiler.ProfilerActivity.CUDA]) as profile:
-        step()
-    print(profile.key_averages().table(sort_by="self_device_time_total", row_limit=12), flush=True)
 
 
 def _beside(step: Callable[[], Any] | None, module: str, expected: Float, scale: float) -> str:

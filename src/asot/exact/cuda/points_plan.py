@@ -30,7 +30,7 @@ class Launch(NamedTuple):
     threads: int
     shared_bytes: int
     far_words: int
-    """32-bit words of global memory that all warps work in: whole cache lines, so that the next part begins with one."""
+    """32-bit words of global memory that all warps work in: whole cache lines, so that what follows begins with one."""
     defines: dict[str, int]
 
 
