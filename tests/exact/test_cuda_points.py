@@ -18,6 +18,8 @@ from asot.exact.cuda.points_plan import (
     CLASSES,
     CLASSES_FROM_COORDINATES,
     MOST_POINTS,
+    REGISTERS,
+    REGISTERS_PER_THREAD,
     BlockClass,
     classes_for,
     narrow_class,
@@ -338,6 +340,15 @@ def test_blocks_fit_into_memory(shared_memory, own):
     assert 4 * launch.far_words <= max(2**27, 4 * own.far_words)
     assert launch.far_words > 0
     assert 4 * launch.far_words % 128 == 0  # a cache line: the rows of the next class begin with one, too
+
+
+@pytest.mark.parametrize("shared_memory", SHARED_MEMORY.values(), ids=SHARED_MEMORY)
+@pytest.mark.parametrize("own", BLOCKS, ids=lambda own: f"{own.most_rows}x{own.most_columns}")
+def test_threads_have_their_registers(shared_memory, own):
+    beside = own.launch(shared_memory, 2**27, 132, TABLE).defines["BLOCKS"]
+    warps = beside * own.threads // 32
+    given_out = -(-warps // 4) * 4  # by each part of a multiprocessor to as many
+    assert beside == 1 or REGISTERS // (32 * given_out) >= REGISTERS_PER_THREAD
 
 
 def test_classes_go_from_small_to_large():

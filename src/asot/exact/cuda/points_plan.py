@@ -22,6 +22,9 @@ LINE_WORDS = 32
 RESERVED_BYTES, MOST_THREADS, REGISTERS, REGISTERS_PER_THREAD = 1024, 1536, 2**16, 80
 """Shared memory that CUDA takes of each block; threads of a multiprocessor, its registers, and what one should have."""
 
+FOUR_WARPS = 128
+"""Threads by which registers are given out: a multiprocessor has four parts, each with its own."""
+
 
 class Launch(NamedTuple):
     """How a kernel is compiled and launched."""
@@ -99,6 +102,7 @@ class BlockClass:
         """As `SizeClass.launch`; a multiprocessor has as many blocks as fit."""
         beside = min(shared_memory // (self.least_bytes + RESERVED_BYTES), MOST_THREADS // self.threads) or 1
         blocks = max(1, min(beside * most_blocks, far_bytes // (4 * self.far_words)))
+        threads = REGISTERS // (REGISTERS_PER_THREAD * FOUR_WARPS) * FOUR_WARPS
         defines = source | {
             "ROWS": self.most_rows,
             "COLUMNS": self.most_columns,
@@ -106,7 +110,7 @@ class BlockClass:
             "FAR_FLOW": int(self.far_flow),
             "COST_BITS": 52 - max(0, (self.most_rows - 1).bit_length() - 9),
             "BLOCK_BYTES": self.least_bytes,
-            "BLOCKS": min(beside, REGISTERS // (REGISTERS_PER_THREAD * self.threads)) or 1,
+            "BLOCKS": min(beside, threads // self.threads) or 1,
         }
         return Launch(blocks, self.threads, self.least_bytes, blocks * self.far_words, defines)
 
