@@ -351,6 +351,15 @@ def test_threads_have_their_registers(shared_memory, own):
     assert beside == 1 or REGISTERS // (32 * given_out) >= REGISTERS_PER_THREAD
 
 
+def test_kernels_that_are_loaded_need_no_threads(gpu, monkeypatch):
+    gpu()
+    monkeypatch.setattr(cuda, "_loaded", set())
+    D = collection("normal", 4, 1, 20)
+    expected = solve(D, (NARROW,))[0].values
+    monkeypatch.setattr(cuda, "ThreadPoolExecutor", None)
+    np.testing.assert_array_equal(solve(D, (NARROW,))[0].values, expected)
+
+
 def test_classes_go_from_small_to_large():
     assert CLASSES[-1].most_rows == CLASSES[-1].most_columns == MOST_POINTS
     nodes = [own.most_rows + own.most_columns for own in CLASSES]

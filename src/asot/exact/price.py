@@ -174,7 +174,8 @@ def best_split(
     """
     if n_pairs == 0:
         return Split(0.0, np.inf, most)
-    first, second = _bins(rows), _bins(columns)
+    first = _bins(rows)
+    second = first if columns is rows else _bins(columns)
     p, q = first.mean[:, None], second.mean
     weight = first.number[:, None] * second.number * (n_pairs / (len(rows) * len(columns)))  # pairs of each two sizes
     one_thread = weight * laid_out_seconds(p, q, dim)
