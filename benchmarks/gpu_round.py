@@ -70,7 +70,7 @@ class Round:
         table = (self.results or RESULTS) / f"{name}.md"
         if not self.quick and table.exists() and f"- {CODE}: {code_state(module)}\n" in table.read_text("utf-8"):
             return "has a table of this code"
-        needed = 0 if self.quick else ORDER[name]
+        needed = 1 if self.quick else ORDER[name]
         return f"not begun: about {needed} s, and {seconds_left:.0f} s are left" if seconds_left < needed else None
 
     def _in_process(self, name: str, seconds: float) -> tuple[int | None, str]:

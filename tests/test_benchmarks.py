@@ -110,6 +110,16 @@ def is_gone(process):
     return False
 
 
+def test_the_command_runs_rounds(tmp_path, capsys):
+    main = pytest.importorskip("benchmarks.__main__").main
+    assert main(["--gpu", "--minutes", "0", "--results", str(tmp_path), "gpu_sizes", "gpu"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(": about")[0] for line in lines] == ["gpu: not begun", "gpu_sizes: not begun"]
+    with pytest.raises(SystemExit):
+        main(["--gpu", "memory"])
+    assert "memory needs no GPU; --gpu runs layer_gpu, gpu_estimates, " in capsys.readouterr().err
+
+
 def test_what_there_is_no_time_for_is_not_begun(round_of, capsys):
     assert round_of({"long": 600, "fine": 9}, seconds=20) == 0
     out = capsys.readouterr().out
