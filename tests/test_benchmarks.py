@@ -67,6 +67,7 @@ print("| small | 1 ms (met: < 2 ms) |")
 def round_of(tmp_path, monkeypatch):
     """A round of made-up benchmarks, with the seconds that they should take."""
     (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "__init__.py").touch()
     (tmp_path / "benchmarks" / "__main__.py").write_text(FAKE)
     monkeypatch.chdir(tmp_path)
 
