@@ -7,7 +7,10 @@ machine does meets all of them alike. Their answers are compared in every round,
 from __future__ import annotations
 
 import datetime
+import functools
+import hashlib
 import importlib.metadata
+import importlib.util
 import multiprocessing
 import os
 import platform
@@ -167,6 +170,9 @@ def _memory_line(name: str) -> int:
 RIVALS = ("lapjv", "lapx", "ortools", "faiss-cpu", "gudhi", "gensim", "wwl", "cajal", "geomloss")
 """Packages whose version is told where they are installed."""
 
+SOURCES = (".py", ".cpp", ".hpp", ".cu", ".cuh")
+"""Endings of source files."""
+
 
 def machine() -> dict[str, str]:
     """What the numbers depend on: processor, cores, system, versions, date."""
@@ -180,6 +186,31 @@ def machine() -> dict[str, str]:
         "load at start": ", ".join(f"{load:.2f}" for load in os.getloadavg()) if hasattr(os, "getloadavg") else "?",
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
     }
+
+
+CODE = "code"
+"""What a table calls `code_state`."""
+
+
+def code_state(module: str) -> str:
+    """A short hash of the library's sources and of a benchmark's module: tables of one state are of the same code."""
+    own = importlib.util.find_spec(module)
+    assert own is not None
+    assert own.origin is not None
+    return hashlib.sha256(_library() + Path(own.origin).read_bytes()).hexdigest()[:12]
+
+
+@functools.cache
+def _library() -> bytes:
+    """A hash of the library's sources, with the places that they have in it."""
+    found = importlib.util.find_spec("asot")
+    assert found is not None
+    assert found.origin is not None
+    folder, state = Path(found.origin).parent, hashlib.sha256()
+    for file in sorted(folder.rglob("*")):
+        if file.suffix in SOURCES:
+            state.update(file.relative_to(folder).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
+    return state.digest()
 
 
 def _version(package: str) -> str:

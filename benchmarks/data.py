@@ -1,6 +1,7 @@
 """Real data: graphs as bags of node features, and images as bags of pixels.
 
-The graphs are TU collections (Morris et al. 2020) and ZINC's molecules. The images are MNIST's test set.
+The graphs are TU collections (Morris et al. 2020) and ZINC's molecules. The images are MNIST's test set. Persistence
+diagrams are those of six shapes (Adams et al. 2017, simulated).
 """
 
 from __future__ import annotations
@@ -56,3 +57,14 @@ def mnist_collection(folder: Path, n: int) -> asot.Distributions:
     images, _, _ = read_mnist("test", folder=folder, download=False)
     weights = images[:n].reshape(-1, 28 * 28).astype(np.float64)
     return asot.Distributions.from_weights(weights, np.argwhere(np.ones((28, 28))).astype(np.float64))
+
+
+# ---------------------------------------------------------------------------------------------------------- diagrams
+
+
+def shape_diagrams(folder: Path, n: int) -> asot.Distributions:
+    """n persistence diagrams of loops in noisy samples of six shapes, of all kinds: 80 to 243 points (birth, death)."""
+    with np.load(folder / "more" / "pd_sixshapes.npz", allow_pickle=False) as file:
+        points, ends, loops = file["birth_death"], file["diagram_ptr"], np.flatnonzero(file["dim"] == 1)
+    chosen = loops[np.linspace(0, len(loops), n, endpoint=False).astype(int)]
+    return asot.Distributions.from_list([points[ends[i] : ends[i + 1]] for i in chosen])

@@ -12,6 +12,7 @@ import os
 from pathlib import Path
 
 FILES = {
+    "diagrams": ("more/pd_sixshapes.npz", "more/pd_sixshapes.npz"),
     "graphs": ("tu", "tu/COX2.zip, tu/NCI1.zip, …"),
     "molecules": ("zinc", "zinc/zinc_graphs.npz"),
     "images": ("mnist", "mnist/t10k-images-idx3-ubyte.gz, …"),

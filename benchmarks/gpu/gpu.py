@@ -7,6 +7,8 @@ entropic call run the paper's algorithm and plain matrix products, both in PyTor
 
 from __future__ import annotations
 
+import cProfile
+import pstats
 import time
 from collections.abc import Callable
 from typing import Any
@@ -44,6 +46,9 @@ RATES = {
     128: ("float32", "tf32"),
     150: ("float32",),
 }
+PROFILED = 30
+"""Functions that `print_profile` lists, and kernels of `print_kernels`."""
+
 SIZES = {23: 5000, 30: 4110, 64: 2000, 128: 2000, 150: 500}
 
 
@@ -80,6 +85,27 @@ def median_seconds(function: Callable[[], Any], repeats: int) -> tuple[float, An
         answer = function()
         seconds.append(time.perf_counter() - started)
     return float(np.median(seconds)), answer
+
+
+def print_profile(label: str, function: Callable[[], Any], repeats: int) -> None:
+    """Print where the calling thread spends the time of some calls: for what a GPU waits, and where it waits for it."""
+    profile = cProfile.Profile()
+    with profile:
+        for _ in range(repeats):
+            function()
+    print(f"{label}, {repeats} calls:", flush=True)
+    pstats.Stats(profile).sort_stats("tottime").print_stats(PROFILED)
+
+
+def print_kernels(function: Callable[[], Any]) -> None:
+    """Print what runs on the GPU in one call, whoever launched it, where PyTorch is installed."""
+    try:
+        from torch import profiler
+    except ImportError:
+        return
+    with profiler.profile(activities=[profiler.ProfilerActivity.CPU, profiler.ProfilerActivity.CUDA]) as profile:
+        function()
+    print(profile.key_averages().table(sort_by="self_device_time_total", row_limit=PROFILED), flush=True)
 
 
 def kernel_seconds(solver: Any, n: int, repeats: int) -> float:

@@ -3,7 +3,7 @@
 Whole calls on tensors that are on the GPU, forward and backward: the median of repeats after a warm-up, with the device
 waited for. Beside them run asot on every CPU thread, a loop over POT's compiled core, and on the same GPU POT's batched
 solver and qpth, the interior-point layer of DeepEMD, where these are installed. All values are compared with those of
-asot on the CPU, and some with POT's.
+asot on the CPU, and some with POT's. What host and kernels do in a call is printed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 import asot
 from benchmarks.common import Options, Report, Table, below, largest_difference, require
-from benchmarks.gpu.gpu import gpu_name, median_seconds
+from benchmarks.gpu.gpu import gpu_name, median_seconds, print_kernels, print_profile
 
 NEEDS = {"gpu", "torch"}
 
@@ -95,6 +95,8 @@ def _measured(case: Case, repeats: int) -> list[str]:
     if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
     seconds, values = median_seconds(_waited(on_gpu), repeats)
+    print_profile(case.label, _waited(on_gpu), repeats)
+    print_kernels(_waited(on_gpu))
     memory = f"{torch.cuda.max_memory_allocated() / 2**20:,.0f} MiB" if torch.cuda.is_available() else "—"
     cpu_seconds, expected = median_seconds(on_cpu, 2)
     values, expected = (x.detach().double().cpu().numpy() for x in (values, expected))

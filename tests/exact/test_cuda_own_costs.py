@@ -132,6 +132,21 @@ def test_clouds(gpu, metric, code, power, dim):
     assert_optimal(matrices, plans, rows, columns, *uniform)
 
 
+@pytest.mark.parametrize("octaves", [0, -30, 30])
+def test_costs_of_clouds_may_be_extreme(gpu, octaves):
+    gpu()
+    rng = np.random.default_rng(2)
+    x, y = rng.random((2, 9, 3))
+    rows, columns = side([9]), side([9])
+    plans = answers(rows, columns)
+    clouds = DeviceClouds(np.ldexp(x, octaves), np.ldexp(y, octaves), 3, EUCLIDEAN, 20.0, None)
+    assert own_costs.solve(1, rows, columns, clouds, plans, 1e-6)[0] == 0
+    for array in (plans.values, plans.f, plans.g):
+        array[:] = np.ldexp(array, -20 * octaves)
+    uniform = [np.full(9, 1 / 9)]
+    assert_optimal([cdist(x, y) ** 20], plans, rows, columns, uniform, uniform)
+
+
 @pytest.mark.parametrize("what", ["cost", "mass", "negative", "totals"])
 def test_what_is_wrong_is_noticed_and_left_alone(gpu, what):
     gpu()

@@ -13,7 +13,18 @@ from scipy.spatial.distance import cdist
 import asot
 from asot.data.distinct import sparse_histograms
 from asot.exact.cuda.points import ExactPointsCuda, Limits
-from asot.exact.cuda.points_plan import BLOCKS, CLASSES, MOST_POINTS, BlockClass, classes_for, narrow_class, wide_class
+from asot.exact.cuda.points_plan import (
+    BLOCKS,
+    CLASSES,
+    CLASSES_FROM_COORDINATES,
+    MOST_POINTS,
+    REGISTERS,
+    REGISTERS_PER_THREAD,
+    BlockClass,
+    classes_for,
+    narrow_class,
+    wide_class,
+)
 from asot.exact.points import ExactPoints
 from asot.gpu import cuda
 from asot.ground.metrics import prepare_metric
@@ -313,9 +324,11 @@ def test_a_bound_on_pivots_leaves_a_feasible_plan(gpu, monkeypatch):
 
 # ---------------------------------------------------------------------------------------------------- host
 
+LAUNCHED = (*CLASSES, CLASSES_FROM_COORDINATES[0])
+
 
 @pytest.mark.parametrize("shared_memory", SHARED_MEMORY.values(), ids=SHARED_MEMORY)
-@pytest.mark.parametrize("own", CLASSES, ids=lambda own: f"{own.most_rows}x{own.most_columns}")
+@pytest.mark.parametrize("own", LAUNCHED, ids=lambda own: f"{own.most_rows}x{own.most_columns}")
 def test_blocks_fit_into_memory(shared_memory, own):
     if own.least_bytes > shared_memory:
         assert own.most_rows > 1024
@@ -325,6 +338,26 @@ def test_blocks_fit_into_memory(shared_memory, own):
     assert 32 <= launch.threads <= 1024
     assert launch.shared_bytes <= shared_memory
     assert 4 * launch.far_words <= max(2**27, 4 * own.far_words)
+    assert launch.far_words > 0
+    assert 4 * launch.far_words % 128 == 0  # a cache line: the rows of the next class begin with one, too
+
+
+@pytest.mark.parametrize("shared_memory", SHARED_MEMORY.values(), ids=SHARED_MEMORY)
+@pytest.mark.parametrize("own", BLOCKS, ids=lambda own: f"{own.most_rows}x{own.most_columns}")
+def test_threads_have_their_registers(shared_memory, own):
+    beside = own.launch(shared_memory, 2**27, 132, TABLE).defines["BLOCKS"]
+    warps = beside * own.threads // 32
+    given_out = -(-warps // 4) * 4  # by each part of a multiprocessor to as many
+    assert beside == 1 or REGISTERS // (32 * given_out) >= REGISTERS_PER_THREAD
+
+
+def test_kernels_that_are_loaded_need_no_threads(gpu, monkeypatch):
+    gpu()
+    monkeypatch.setattr(cuda, "_loaded", set())
+    D = collection("normal", 4, 1, 20)
+    expected = solve(D, (NARROW,))[0].values
+    monkeypatch.setattr(cuda, "ThreadPoolExecutor", None)
+    np.testing.assert_array_equal(solve(D, (NARROW,))[0].values, expected)
 
 
 def test_classes_go_from_small_to_large():

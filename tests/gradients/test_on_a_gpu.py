@@ -52,7 +52,7 @@ class Address(np.ndarray):
 def gpu(monkeypatch):
     """Sends all problems to the emulated GPU, and counts what it is asked for."""
     numpy_as_cupy.install(monkeypatch)
-    for kept in (own_costs._kernels, own_costs._all_problems):
+    for kept in (own_costs._kernels, own_costs._all_problems, own_costs._most_points):
         kept.cache_clear()
     monkeypatch.setattr(own_costs, "CLASSES", (BlockClass(64, 64, 32, "own_costs"),))
     monkeypatch.setattr(on_gpu, "has_gpu", lambda home: True)
@@ -203,6 +203,25 @@ def test_costs_that_take_too_much_memory_are_computed_as_they_are_needed(gpu, mo
     monkeypatch.setattr(gpu_solver, "MOST_BYTES", 8 * 2 * 5 * 6)
     torch.testing.assert_close(gradients.wasserstein(x, y), found)
     assert gpu["price_clouds"] == 1
+
+
+def test_problems_for_which_a_gpu_has_too_little_shared_memory_are_solved_on_the_cpu(gpu, monkeypatch):
+    classes = [BlockClass(size, size, 32, "own_costs") for size in (64, 2048)]
+    monkeypatch.setattr(own_costs, "CLASSES", tuple(classes))
+    assert classes[0].least_bytes <= numpy_as_cupy.SHARED_BYTES < classes[1].least_bytes
+    cost = problems(2, 3, 65, torch.float64)[0]
+    values = gradients.emd(cost)
+    assert not gpu["own_costs"]
+    gradients.emd(cost[:, :, :64])
+    assert gpu["own_costs"] == 1
+    monkeypatch.setattr(on_gpu, "has_gpu", lambda home: False)
+    torch.testing.assert_close(values, gradients.emd(cost))
+
+
+def test_problems_of_one_class_ask_for_kernels_once(gpu):
+    for size in (30, 31, 17):
+        gradients.emd(problems(2, size, 5, torch.float64)[0])
+    assert own_costs._kernels.cache_info().misses == 1
 
 
 @pytest.fixture

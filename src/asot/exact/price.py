@@ -163,7 +163,8 @@ def best_split(rows: Indices, columns: Indices, n_pairs: float, dim: int, jobs: 
     in ``dim`` coordinates, beside ``jobs`` threads; its kernels have room for ``most`` points on either side."""
     if n_pairs == 0:
         return Split(0.0, np.inf, most)
-    (n_rows, p, most_rows), (n_columns, q, most_columns) = _bins(rows), _bins(columns)
+    first = _bins(rows)
+    (n_rows, p, most_rows), (n_columns, q, most_columns) = first, first if columns is rows else _bins(columns)
     p, larger = p[:, None], np.maximum(most_rows[:, None], most_columns)
     weight = n_rows[:, None] * n_columns * (n_pairs / (len(rows) * len(columns)))  # pairs of each two sizes
     one_thread = weight * laid_out_seconds(p, q, dim)

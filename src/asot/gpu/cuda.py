@@ -46,6 +46,9 @@ def load(name: str, defines: Mapping[str, object]) -> Any:
 def load_all(kernels: Sequence[Variant]) -> None:
     """Load the kernels (name, defines) side by side, if they are not yet; a file has one of its own name."""
     device = cupy.cuda.Device()
+    keys = [(name, options_of(defines), device.id) for name, defines in kernels]
+    if _loaded.issuperset(keys):  # threads would take as long to start as a call with few pairs
+        return
 
     def one(kernel: Variant) -> None:
         with device:
@@ -53,6 +56,11 @@ def load_all(kernels: Sequence[Variant]) -> None:
 
     with ThreadPoolExecutor(max(1, min(len(kernels), os.cpu_count() or 1))) as pool:
         list(pool.map(one, kernels))
+    _loaded.update(keys)
+
+
+_loaded: set[tuple[str, tuple[str, ...], int]] = set()
+"""What `load_all` has loaded: files, options, and numbers of GPUs."""
 
 
 @functools.cache

@@ -18,8 +18,9 @@ MOST_BYTES = 2**28
 
 
 def takes(rows: Side, columns: Side) -> bool:
-    """Whether a GPU has a solver for problems so large."""
-    return max(rows.most, columns.most) <= own_costs.MOST_POINTS or _is_large_assignment(rows, columns)
+    """Whether their GPU has a solver for problems so large."""
+    most = own_costs.most_points(rows.starts.device.index)
+    return max(rows.most, columns.most) <= most or _is_large_assignment(rows, columns)
 
 
 def enqueue(

@@ -250,7 +250,7 @@ DEVICE double write_arcs(
     const Whole& whole, const Problem& problem, const Tables& tables, const Tree& tree, const int* name, const Units& units,
     double worth, const Arcs& arcs, bool& coarse, Board& board
 ) {
-    const double unit = ldexp(1.0, problem.unit - COST_BITS);
+    const double unit = ldexp(1.0, problem.unit - COST_BITS + units.exponent);
     double total = 0.0, reach = 0.0;
     for (int node = threadIdx.x; node < problem.n_rows + problem.n_columns; node += THREADS) {
         const int up = tree.parent[node];

@@ -26,8 +26,18 @@ CLASSES = (
 CALLS = 64
 """Whose counters are made together."""
 
-MOST_POINTS = CLASSES[-1].most_columns
-"""Of either side of a problem."""
+
+def most_points(number: int | None) -> int:
+    """Of either side of a problem that a GPU, cuda:number, has a kernel for."""
+    return _most_points(number, CLASSES)
+
+
+@functools.lru_cache(maxsize=64)
+def _most_points(number: int | None, classes: tuple[BlockClass, ...]) -> int:
+    import cupy
+
+    shared_memory = int(cupy.cuda.Device(number).attributes["MaxSharedMemoryPerBlockOptin"])
+    return classes_for(classes[-1].most_columns, shared_memory, classes)[-1].most_columns
 
 
 def variants(shared_memory: int) -> Iterator[Variant]:
@@ -103,8 +113,11 @@ def solve(
         refused = cupy.zeros(1, dtype=np.int32)
     if count == 0:
         return refused
-    metric = costs.metric if isinstance(costs, DeviceClouds) else None
-    ready = _kernels(cupy.cuda.Device().id, max(rows.most, columns.most), metric, CLASSES)
+    metric, most = costs.metric if isinstance(costs, DeviceClouds) else None, max(rows.most, columns.most)
+    room = next((own.most_columns for own in CLASSES if most <= own.most_columns), most)
+    ready = _kernels(cupy.cuda.Device().id, room, metric, CLASSES)
+    if most > ready.most:
+        raise ValueError(f"a GPU solves up to {ready.most} rows and columns here; found {most}")
     lists, n_listed, n_taken = _listed(count, rows, columns, ready)
     far = cupy.empty(ready.far_words, dtype=np.uint32)
     none, no_place = ready.none, ready.no_place
@@ -173,6 +186,7 @@ def _all_problems(device: int, count: int) -> tuple[Any, Any]:
 class _Kernels(NamedTuple):
     """What problems of up to a size need on a GPU."""
 
+    most: int  # rows and columns that there is a kernel for
     launches: list[Launch]
     functions: list[Any]
     classify: Any
@@ -184,14 +198,13 @@ class _Kernels(NamedTuple):
 
 @functools.lru_cache(maxsize=256)
 def _kernels(device: int, most: int, metric: int | None, classes: tuple[BlockClass, ...]) -> _Kernels:
-    """For the current GPU, which is ``device``: kept, since a small batch takes less time than asking for it."""
+    """For the current GPU, which is ``device``, and problems of up to the size of a class: kept, since a small batch
+    takes less time than asking for it."""
     import cupy
 
     attributes = cupy.cuda.Device().attributes
     shared, processors = int(attributes["MaxSharedMemoryPerBlockOptin"]), int(attributes["MultiProcessorCount"])
     needed = classes_for(most, shared, classes)
-    if most > needed[-1].most_columns:
-        raise ValueError(f"a GPU solves up to {needed[-1].most_columns} rows and columns here; found {most}")
     source = {"CLOUDS": int(metric is not None), "METRIC": metric or 0, "TABLE": 0, "BOUNDED": 0}
     launches = [own.launch(shared, working_bytes(None), processors, source) for own in needed]
     modules = [load("own_costs", launch.defines) for launch in launches]
@@ -202,7 +215,9 @@ def _kernels(device: int, most: int, metric: int | None, classes: tuple[BlockCla
     far_words = max(launch.far_words for launch in launches)
     none, no_place = cupy.empty(0), cupy.empty(0, dtype=np.int64)
     cupy.cuda.get_current_stream().synchronize()  # any stream may read the sizes
-    return _Kernels(launches, functions, modules[0].get_function("classify_problems"), sizes, far_words, none, no_place)
+    classify = modules[0].get_function("classify_problems")
+    largest = needed[-1].most_columns
+    return _Kernels(largest, launches, functions, classify, sizes, far_words, none, no_place)
 
 
 def _costs(costs: DeviceMatrices | DeviceClouds, none: Any, no_place: Any) -> tuple[Any, ...]:

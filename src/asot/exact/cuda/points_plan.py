@@ -16,8 +16,14 @@ MOST_POINTS = 2048
 
 MOST_NARROW_ROWS = 32
 
+LINE_WORDS = 32
+"""Of a cache line."""
+
 RESERVED_BYTES, MOST_THREADS, REGISTERS, REGISTERS_PER_THREAD = 1024, 1536, 2**16, 80
 """Shared memory that CUDA takes of each block; threads of a multiprocessor, its registers, and what one should have."""
+
+FOUR_WARPS = 128
+"""Threads by which registers are given out: a multiprocessor has four parts, each with its own."""
 
 
 class Launch(NamedTuple):
@@ -27,7 +33,7 @@ class Launch(NamedTuple):
     threads: int
     shared_bytes: int
     far_words: int
-    """32-bit words of global memory that all warps work in."""
+    """32-bit words of global memory that all warps work in: whole cache lines, so that what follows begins with one."""
     defines: dict[str, int]
 
 
@@ -63,7 +69,8 @@ class SizeClass:
             most = max(1, far_bytes // (4 * self.far_words))
             warps = max(1, min(warps, most // most_blocks))
             blocks = min(most_blocks, most)
-        return Launch(blocks, 32 * warps, warps * self.warp_bytes, max(1, blocks * warps * self.far_words), defines)
+        words = blocks * warps * self.far_words or LINE_WORDS
+        return Launch(blocks, 32 * warps, warps * self.warp_bytes, words, defines)
 
 
 @dataclass(frozen=True)
@@ -95,6 +102,7 @@ class BlockClass:
         """As `SizeClass.launch`; a multiprocessor has as many blocks as fit."""
         beside = min(shared_memory // (self.least_bytes + RESERVED_BYTES), MOST_THREADS // self.threads) or 1
         blocks = max(1, min(beside * most_blocks, far_bytes // (4 * self.far_words)))
+        threads = REGISTERS // (REGISTERS_PER_THREAD * FOUR_WARPS) * FOUR_WARPS
         defines = source | {
             "ROWS": self.most_rows,
             "COLUMNS": self.most_columns,
@@ -102,7 +110,7 @@ class BlockClass:
             "FAR_FLOW": int(self.far_flow),
             "COST_BITS": 52 - max(0, (self.most_rows - 1).bit_length() - 9),
             "BLOCK_BYTES": self.least_bytes,
-            "BLOCKS": min(beside, REGISTERS // (REGISTERS_PER_THREAD * self.threads)) or 1,
+            "BLOCKS": min(beside, threads // self.threads) or 1,
         }
         return Launch(blocks, self.threads, self.least_bytes, blocks * self.far_words, defines)
 
