@@ -41,7 +41,7 @@ class Unmatched:
             "share": self.share,
         }
 
-    def over(self, scale: float) -> NDArray[np.float64]:
+    def over(self, scale: float) -> Float:
         """Prices (V,) in units of a cost."""
         with np.errstate(divide="ignore", over="ignore"):
             found = np.divide(self.prices, scale, out=np.zeros_like(self.prices), where=self.prices > 0)
