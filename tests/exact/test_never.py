@@ -247,3 +247,18 @@ def test_costs_of_rows_without_mass_take_no_digits(low):
     for never in (1e15, 1e18):
         found = asot.emd_batch(np.where(mask, never, cost)[None], a=a[None], b=b[None]).values
         np.testing.assert_allclose(found, expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("apart", [1e6, 1e15, 1e300])
+@pytest.mark.parametrize("kind", [ExactSharedCost, CancelAndCheck])
+def test_counts_on_islands_leave_no_crumbs_where_they_cancel(kind, apart):
+    """Masses of one anchor that are the same may differ by a unit, which has to go nowhere."""
+    rng = np.random.default_rng(0)
+    cost, _ = islands(8, apart)
+    totals = [10, 30, 70, 70, 101, 1000]
+    H = np.array([rng.multinomial(n, np.full(8, 1 / 8), 2).ravel() / (2.0 * n) for n in totals])
+    pairs = np.ascontiguousarray(np.triu_indices(len(H), 1))
+    found, expected = (
+        kind(H, None, each, cancel=True).solve(*pairs, STOP).values for each in (cost, np.minimum(cost, ORDINARY))
+    )
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)

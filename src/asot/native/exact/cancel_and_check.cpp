@@ -74,9 +74,8 @@ INLINE CheckedPair solve_placed(const CheckedCost& c, const Workspace& ws, const
 // What was found of what `place` lays out again, with all digits of the costs that matter.
 template <class Place>
 __attribute__((noinline)) CheckedPair with_digits(const CheckedCost& c, const Workspace& ws, const Scratch& scratch,
-                                                  CheckedPair pair, const CostBits& bits, Stop stop, Place place) {
-    int64_t p = 0, q = 0;
-    place(p, q);
+                                                  int64_t& p, int64_t& q, CheckedPair pair, const CostBits& bits,
+                                                  Stop stop, Place place) {
     EvenLayout<Place> lay_out = {ws, place};
     const double share = coarse_share(bits.index);
     const auto reach = [&](int64_t crumbs) { return reach_of(ws, c.cost, c.l, p, q, 0.0, crumbs); };
@@ -105,7 +104,7 @@ INLINE CheckedPair solve_pair(const CheckedCost& c, const Workspace& ws, const S
     const CheckedPair pair = solve_placed(c, ws, scratch, p, q, bits, INFINITY, stop);
     const double coarse = two_to(60) * coarse_share(bits.index) * pair.spread;
     return pair.steps >= 0 && pair.value > 0.0 && pair.value < coarse
-               ? with_digits(c, ws, scratch, pair, bits, stop, place)
+               ? with_digits(c, ws, scratch, p, q, pair, bits, stop, place)
                : pair;
 }
 

@@ -80,16 +80,27 @@ inline bool are_whole(const int64_t* mass, int64_t n, int64_t total, int64_t par
     int64_t left = parts;
     for (int64_t i = 0; i < n; i++) {
         const int64_t count = count_of(mass[i], total, parts), off = mass[i] - count * part - count * more / parts;
-        if (count == 0 || off > CRUMBS || off < -CRUMBS) return false;
+        if (off > CRUMBS || off < -CRUMBS) return false;
         left -= count;
     }
     return left == 0;
 }
 
+// Masses (n,) and their names as whole numbers of parts of `part` units, without those that are crumbs; how many stay.
+inline int64_t lay_evenly(int64_t* mass, int32_t* name, int64_t n, int64_t total, int64_t parts, int64_t part) {
+    int64_t kept = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t count = count_of(mass[i], total, parts);
+        mass[kept] = count * part, name[kept] = name[i];
+        kept += count > 0;
+    }
+    return kept;
+}
+
 // If the masses of either side are whole numbers of parts of their total, but for crumbs, they become whole numbers of parts
 // of both, which integers hold exactly: crumbs would have to go where nobody sent them. Returns by how much values grow with
 // the units that are left out, or 0 where nothing changed.
-inline double even_out(const Workspace& ws, int64_t p, int64_t q) {
+inline double even_out(const Workspace& ws, int64_t& p, int64_t& q) {
     int64_t total = 0;
     for (int64_t i = 0; i < p; i++) total += ws.supply[i];
     const int64_t rows = parts_of(ws.supply, p, total), columns = rows == 0 ? 0 : parts_of(ws.demand, q, total);
@@ -98,8 +109,8 @@ inline double even_out(const Workspace& ws, int64_t p, int64_t q) {
     while (rest != 0) common %= rest, std::swap(common, rest);
     const int64_t parts = rows / common * columns, part = total / parts;
     if (part < MANY_CRUMBS) return 0.0;
-    for (int64_t i = 0; i < p; i++) ws.supply[i] = count_of(ws.supply[i], total, rows) * (parts / rows) * part;
-    for (int64_t j = 0; j < q; j++) ws.demand[j] = count_of(ws.demand[j], total, columns) * (parts / columns) * part;
+    p = lay_evenly(ws.supply, ws.source, p, total, rows, parts / rows * part);
+    q = lay_evenly(ws.demand, ws.sink, q, total, columns, parts / columns * part);
     return double(total) / double(part * parts);
 }
 

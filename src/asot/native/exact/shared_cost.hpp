@@ -46,18 +46,22 @@ INLINE void place_masses(const Workspace& ws, const int64_t* a, int64_t k, const
 
 constexpr int FINE = 4;  // costs of a pair keep all bits but so many, however large the costs of other pairs are
 
-// The cost block again, with the largest cost of the pair as its unit, or `top`, which larger ones count as: costs that are
-// not used have left the others few digits. Returns that unit, or 0 where all costs are 0.
-__attribute__((noinline)) static double place_finely(const Workspace& ws, int64_t p, int64_t q, const SharedCost& c,
-                                                     int64_t index_bits, double top = INFINITY) {
-    const int64_t stride = stride_of(q);
+// The largest cost between the nodes of a pair.
+INLINE double largest_between(const Workspace& ws, int64_t p, int64_t q, const SharedCost& c) {
     double most = 0.0;
     for (int64_t i = 0; i < p; i++)
         for (int64_t j = 0; j < q; j++) {
             const double each = c.unit[ws.source[i] * c.l + ws.sink[j]];
             most = each > most ? each : most;
         }
-    if (most == 0.0) return 0.0;
+    return most;
+}
+
+// The cost block again, with the largest cost of the pair as its unit, or `top`, which larger ones count as: costs that are
+// not used have left the others few digits. Returns that unit.
+__attribute__((noinline)) static double place_finely(const Workspace& ws, int64_t p, int64_t q, const SharedCost& c,
+                                                     int64_t index_bits, double most, double top = INFINITY) {
+    const int64_t stride = stride_of(q);
     most = most < top ? most : top;
     int exponent;
     std::frexp(most, &exponent);
@@ -71,6 +75,7 @@ __attribute__((noinline)) static double place_finely(const Workspace& ws, int64_
             const double each = row[ws.sink[j]] < top ? row[ws.sink[j]] : top;
             o[j] = (int64_t(std::nearbyint(std::ldexp(each, bits))) << index_bits) | j;
         }
+        for (int64_t j = q; j < stride; j++) o[j] = PAD;
     }
     return std::ldexp(1.0, exponent);
 }
@@ -93,8 +98,8 @@ INLINE double place_costs(const Workspace& ws, int64_t p, int64_t q, const Share
         for (int64_t j = q; j < stride; j++) o[j] = PAD;
     }
     for (int64_t j = 0; j < q; j++) ws.column_offset[j] = c.column_offset[ws.sink[j]];
-    const double finer = bits >> (62 - c.index_bits - FINE) == 0 ? place_finely(ws, p, q, c, c.index_bits) : 0.0;
-    return finer > 0.0 ? finer : 1.0;
+    const double most = bits >> (62 - c.index_bits - FINE) == 0 ? largest_between(ws, p, q, c) : 0.0;
+    return most > 0.0 ? place_finely(ws, p, q, c, c.index_bits, most) : 1.0;
 }
 
 // The arcs of the optimal tree in the order of their lower nodes: visit(source, sink, flow), by the caller's names.
@@ -129,7 +134,7 @@ struct SharedFound {
 __attribute__((noinline)) static SharedFound solve_below(const Workspace& ws, int64_t p, int64_t q, const SharedCost& c,
                                                          double top, Stop stop) {
     const int64_t index_bits = CostBits(p, q).index;
-    const double unit = place_finely(ws, p, q, c, index_bits, top);
+    const double unit = place_finely(ws, p, q, c, index_bits, largest_between(ws, p, q, c), top);
     SharedFound found = {solve_block(ws, p, q, index_bits, stop), 0.0, unit * two_to(index_bits - 62), top, 0.0, top};
     if (found.steps < 0) return found;
     found.value = value_of_tree(ws, p, q, c);
@@ -139,7 +144,7 @@ __attribute__((noinline)) static SharedFound solve_below(const Workspace& ws, in
 
 // What was found of a pair that `place` lays out again, with all digits of the costs that matter.
 template <class Place>
-__attribute__((noinline)) static SharedFound with_digits(const Workspace& ws, int64_t p, int64_t q, const SharedCost& c,
+__attribute__((noinline)) static SharedFound with_digits(const Workspace& ws, int64_t& p, int64_t& q, const SharedCost& c,
                                                          SharedFound found, Stop stop, Place place) {
     const double share = coarse_share(c.index_bits);
     EvenLayout<Place> lay_out = {ws, place};
@@ -152,12 +157,7 @@ __attribute__((noinline)) static SharedFound with_digits(const Workspace& ws, in
     found.reach = reach(0);
     found = without_crumbs(found, share, reach, [&] { return lay_out(p, q); }, [&] { return solved(INFINITY); });
     if (found.steps < 0 || found.reach >= share) return found;
-    found.spread = 0.0;
-    for (int64_t i = 0; i < p; i++)
-        for (int64_t j = 0; j < q; j++) {
-            const double each = c.unit[ws.source[i] * c.l + ws.sink[j]];
-            found.spread = each > found.spread ? each : found.spread;
-        }
+    found.spread = largest_between(ws, p, q, c);
     return with_all_digits(
         found, [&](const SharedFound& f) { return lacks_digits(f, ws, c.unit, c.l, p, q, share); },
         [&](double top) {
@@ -166,9 +166,9 @@ __attribute__((noinline)) static SharedFound with_digits(const Workspace& ws, in
         });
 }
 
-// Solve a pair that `place` has laid out, and lays out again.
+// Solve a pair that `place` has laid out, and lays out again: then nodes that hold crumbs may go.
 template <class Place>
-INLINE SharedFound solve_shared(const Workspace& ws, int64_t p, int64_t q, const SharedCost& c, Stop stop, Place place) {
+INLINE SharedFound solve_shared(const Workspace& ws, int64_t& p, int64_t& q, const SharedCost& c, Stop stop, Place place) {
     const double unit = place_costs(ws, p, q, c);
     SharedFound found = {solve_block(ws, p, q, c.index_bits, stop), 0.0, unit * two_to(c.index_bits - 62), INFINITY, 0.0, 0.0};
     found.value = value_of_tree(ws, p, q, c);
