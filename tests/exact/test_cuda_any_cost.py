@@ -153,3 +153,14 @@ def test_neighbors_are_those_of_the_cpu(gpu, options):
     radius = 1.0001 * float(np.median(expected.distances))
     found, expected = (asot.radius_neighbors(D, radius=radius, device=d, **options) for d in ("cuda", "cpu"))
     assert np.array_equal(found.indices, expected.indices)
+
+
+@pytest.mark.parametrize("never", [1e9, 1e15, 1e300])
+def test_a_price_that_means_never_is_not_paid_for_the_rounding_of_masses(gpu, never):
+    rng = np.random.default_rng(0)
+    D = asot.Distributions.from_list([rng.normal(size=(n, 3)) for n in (3, 5, 7, 11, 6)])
+    expected = asot.pairwise_exact(D).values
+    gpu()
+    found = asot.pairwise_exact(D, unmatched=never, device="cuda")
+    assert found.info["device"].startswith("cuda")
+    np.testing.assert_allclose(found.values, expected, rtol=1e-13)

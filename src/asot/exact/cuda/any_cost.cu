@@ -226,11 +226,17 @@ DEVICE double solve_pair(
     AnyCost plain = any;
     plain.power = 1.0;
     const double infinity = __longlong_as_double(0x7ff0000000000000ll);
-    const i64 least = any.power == 1.0 ? 1 : (i64)(pair.problem.n_rows + pair.problem.n_columns) << ROUNDED_BITS;
+    const i64 rounded = (i64)(pair.problem.n_rows + pair.problem.n_columns) << ROUNDED_BITS;
+    i64 least = any.power == 1.0 ? 1 : rounded;
     double used;
     place_costs(any, pair, tables, unit, 1.0);
     pivots = solve_block(pair.problem, tables, tree, board);
     double value = value_of_flows(c, any, pair, tree, name, unit, 1.0, least, used, board);
+    if (any.prices != nullptr && used >= FINE) {  // a price that means "never" is not paid for the rounding of masses
+        double rest;
+        const double found = value_of_flows(c, any, pair, tree, name, unit, 1.0, rounded, rest, board);
+        if (rest < FINE) least = rounded, value = found, used = rest;
+    }
     for (double enough = FINE; used < enough; enough = FINE * CLIPPED) {
         double longest;
         value_of_flows(c, plain, pair, tree, name, 1.0, infinity, least, longest, board);
