@@ -301,7 +301,7 @@ class SharedPoints(NamedTuple):
 
     at: Indices  # (W,) where in the collection each of them is found
     offsets: Indices  # (N + 1,)
-    index: Indices  # (entries,)
+    labels: Indices  # (entries,) which of these points
     masses: NDArray[np.float64]  # (entries,)
 
     @classmethod
@@ -312,13 +312,13 @@ class SharedPoints(NamedTuple):
         at[number[used]] = used  # the first of equal ones
         is_shared = np.bincount(histograms.index, minlength=len(at)) > 1
         kept = is_shared[histograms.index]
-        index = (np.cumsum(is_shared) - 1)[histograms.index[kept]]
+        labels: Indices = (np.cumsum(is_shared) - 1)[histograms.index[kept]]
         offsets = np.concatenate([[0], np.cumsum(kept)])[histograms.offsets]
-        return cls(at[is_shared], offsets, index, histograms.masses[kept])
+        return cls(at[is_shared], offsets, labels, histograms.masses[kept])
 
     def weighed(self, weights: NDArray[np.float64] | float) -> LabelMasses:
         """The masses times weights (W,) of at most 2^15, in units of `MASS_UNIT`: sums of integers do not depend on the
         order of points."""
-        each = weights if isinstance(weights, float) else weights[self.index]
+        each = weights if isinstance(weights, float) else weights[self.labels]
         masses = np.rint(self.masses * each / MASS_UNIT).astype(np.int64)
-        return LabelMasses(n_labels=len(self.at), offsets=self.offsets, labels=self.index, masses=masses)
+        return LabelMasses(n_labels=len(self.at), offsets=self.offsets, labels=self.labels, masses=masses)

@@ -255,7 +255,8 @@ class AnchorAttempts(Attempts[View]):
         rows, columns = at_places(pairs, places).indices(0, len(places))
         named, index = np.unique([rows, columns + (self._column_start or 0)], return_inverse=True)
         few = SharedPoints.of(self._request.both[named]).weighed(1.0)
-        common = common_mass(few, *np.ascontiguousarray(index.reshape(2, -1)), np.zeros(1, np.int64)) * MASS_UNIT
+        first, second = index.reshape(2, -1)
+        common = MASS_UNIT * common_mass(few, first, second, np.zeros(1, np.int64))
         return SharedPoints.of(self._request.both, in_ranges(self._resources.jobs)) if common.mean() >= MUCH else None
 
     def _made_view(self, n_anchors: int | None, seed: int, with_bounds: bool) -> SpaceView[View]:

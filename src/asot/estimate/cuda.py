@@ -186,7 +186,7 @@ class EstimatesOnDevice(OnDevice):
 
         features, fit = host.features, host.calibration
         self._measuring = host.measuring.on(device)
-        self._numbers = np.int32([len(features.names), features.n_cheap, len(features.views)])
+        self._numbers = tuple(np.int32(n) for n in (len(features.names), features.n_cheap, len(features.views)))
         self.gives_bounds = host.give_bounds
         self.leaves_open, self._host = features.views[0].bounds is not None, host
         self._n_blocks = int(cupy.cuda.Device(device).attributes["MultiProcessorCount"])
