@@ -47,7 +47,7 @@ SAFETY = 0.92
 WORTH_IT = 0.9
 """Anchors are only tried if they are estimated to cost less than this share of exact solves."""
 
-CHEAPER = 0.7
+CHEAPER = 0.75
 """Where a strategy is better than it has to be, another one is tried that costs less than this share of what is left
 of it."""
 
