@@ -1,7 +1,7 @@
 """Are error bars honest? Estimates of generated collections that make it hard, beside the exact distances of all pairs.
 
 *Intervals* counts how often the true root mean squared error lies in the reported 95 percent interval. The first table
-asks for an error, as a call without options does, in 24 families of collections (`families.py`): the estimate
+asks for an error, as a call without options does, in 25 families of collections (`families.py`): the estimate
 is then chosen because its error looked small enough. The second takes a fixed number of anchors. There, *z* is the true
 error of a pair beside its own error bar, ``r.error``. For normal errors 95 percent of z are below 2, and half of them
 below 0.67. *worst* takes the collection and the kind of pairs with the largest median, so that no kind hides behind

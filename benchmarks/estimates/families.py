@@ -1,7 +1,7 @@
-"""Collections that make it hard to know how wrong an estimate is: 24 families, each a law of random collections.
+"""Collections that make it hard to know how wrong an estimate is: 25 families, each a law of random collections.
 
-In each of them something is rare, heavy, alike, far, or of many dimensions: what a small sample of pairs may miss. A
-family makes a collection from a generator, so a seed names it.
+In each of them something is rare, heavy, alike, shared, far, or of many dimensions: what a small sample of pairs may
+miss. A family makes a collection from a generator, so a seed names it.
 """
 
 from __future__ import annotations
@@ -159,6 +159,18 @@ def sparse_mixtures(rng: np.random.Generator) -> asot.Distributions:
     return _listed(clouds)
 
 
+def bags_of_words(rng: np.random.Generator) -> asot.Distributions:
+    """Documents that share their words: frequent ones are in all of them, others belong to one of twelve topics."""
+    n_words = int(rng.integers(200, 1000))
+    topic = rng.integers(12, size=n_words)
+    words = rng.normal(size=(12, 50))[topic] + rng.uniform(0.3, 2.0) * rng.normal(size=(n_words, 50))
+    weights = np.zeros((80, n_words))
+    for row in weights:
+        share = (rng.dirichlet(np.full(12, 0.3))[topic] + (np.arange(n_words) < 30)) / np.arange(3, n_words + 3)
+        np.add.at(row, rng.choice(n_words, rng.integers(30, 120), p=share / share.sum()), 1.0)
+    return asot.Distributions.from_weights(weights, words)
+
+
 def low_rank(rng: np.random.Generator) -> asot.Distributions:
     """Three directions matter, and 100 dimensions hold noise."""
     basis = rng.normal(size=(3, 100))
@@ -185,6 +197,7 @@ FAMILIES: dict[str, Family] = {
     "12 to 17": few,
     "4 of 70 shifted, 100-D": shifted_in_100_dimensions,
     "sparse mixtures, 60-D": sparse_mixtures,
+    "bags of words, 50-D": bags_of_words,
     "low rank in 100-D": low_rank,
     "alike": _own_places((2, 6), 40, 90),
     "60 points in 20 to 200-D": _own_places((20, 201), 60, 60),

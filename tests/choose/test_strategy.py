@@ -300,6 +300,29 @@ def test_trials_show_how_much_more_anchors_help():
     assert len(drawn) == 2  # by the power that is expected, four numbers of anchors would have been tried
 
 
+def test_fewer_anchors_are_tried_where_the_first_are_better_than_they_have_to_be():
+    prices = AnchorPrices(Load(2_000_000, 400_000, 10, 300.0, 1e-3, 1e-3))
+    drawn = []
+    choice = Planner(prices, as_error("2%"), of_anchors(lambda k: 0.1 / k, drawn, 0.1), seed=0).choose()
+    assert choice.strategy.n_anchors < drawn[0][0]
+    assert choice.trial.cautious <= 0.02
+    assert [one.n_anchors for one in choice.tried] == [n for n, _ in drawn]
+    assert choice.predicted_seconds < choice.tried[0].price
+
+
+def test_what_was_good_enough_is_kept_where_fewer_anchors_are_not():
+    prices, drawn = AnchorPrices(Load(2_000_000, 400_000, 10, 300.0, 1e-3, 1e-3)), []
+    choice = Planner(
+        prices, as_error("2%"), of_anchors(lambda k: 0.003 if k >= 32 else 0.05, drawn, 0.1), seed=0
+    ).choose()  # fmt: skip
+    assert choice.strategy.n_anchors == drawn[0][0] == 32
+    assert len(drawn) > 1
+    few = AnchorPrices(Load(2_000, 4_000, 10, 300.0, 1e-3, 1e-3))  # pairs: another trial would cost more than it saves
+    drawn.clear()
+    Planner(few, as_error("2%"), of_anchors(lambda k: 0.1 / k, drawn, 0.1), seed=0).choose()
+    assert len(drawn) == 1
+
+
 def test_errors_far_from_the_aim_are_measured_once():
     load = count_load(clouds(0, 60, 300), None, AllPairs(60))
     for rmse in (0.01, 0.03):

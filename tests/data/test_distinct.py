@@ -9,7 +9,16 @@ from hypothesis import strategies as st
 
 from asot import Distributions
 from asot.data import distinct
-from asot.data.distinct import distinct_rows, in_own_order, joined_histograms, left_to_ship, sparse_histograms
+from asot.data.distinct import (
+    MASS_UNIT,
+    SharedPoints,
+    common_mass,
+    distinct_rows,
+    in_own_order,
+    joined_histograms,
+    left_to_ship,
+    sparse_histograms,
+)
 from asot.run import executors
 from tests.strategies import ragged_lists
 
@@ -183,3 +192,28 @@ def test_in_its_own_order_a_distribution_is_the_same_beside_any_others(seed):
     order = np.lexsort(seen[0][0].T)
     np.testing.assert_array_equal(seen[0][0][order], plain.points[np.lexsort(plain.points.T)])
     np.testing.assert_allclose(np.sort(seen[0][1]), np.sort(plain.masses), rtol=1e-15)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_common_mass_is_the_sum_of_what_both_have_at_a_point(seed):
+    rng = np.random.default_rng(seed)
+    places = rng.normal(size=(20, 3))
+    bags = [places[rng.choice(20, size)] for size in rng.integers(1, 15, 12)]
+    D = Distributions.from_list([*bags, rng.normal(size=(4, 3))])  # with points of its own
+    histograms = sparse_histograms(D)
+    dense = np.zeros((len(D), len(histograms.points)))
+    dense[np.repeat(np.arange(len(D)), np.diff(histograms.offsets)), histograms.index] = histograms.masses
+    weight = np.linalg.norm(histograms.points, axis=1)
+    shared = SharedPoints.of(D)
+    is_shared = (dense > 0).sum(axis=0) > 1
+    assert np.array_equal(np.sort(D.points[shared.at], axis=0), np.sort(histograms.points[is_shared], axis=0))
+    rows, columns = np.triu_indices(len(D), 1)
+    both, stop = np.minimum(dense[rows], dense[columns]), np.zeros(1, np.int64)
+    weights = np.linalg.norm(D.points[shared.at], axis=1)
+    found = common_mass(shared.weighed(1.0), rows, columns, stop)
+    assert np.allclose(MASS_UNIT * found, both.sum(axis=1), rtol=0, atol=1e-11)
+    last = len(D) - 1
+    backward = common_mass(SharedPoints.of(D[::-1]).weighed(1.0), last - rows, last - columns, stop)
+    assert np.array_equal(backward, found)  # whatever the order of points
+    found = common_mass(shared.weighed(weights), rows, columns, stop)
+    assert np.allclose(MASS_UNIT * found, both @ weight, rtol=0, atol=1e-11)

@@ -11,6 +11,7 @@ import asot
 from asot import Distributions, FixedAnchors, KMeansAnchors
 from asot.anchors.lloyd import learn_space
 from asot.bounds import error_bars
+from asot.data.distinct import SharedPoints
 from asot.datasets import load_digits
 from asot.estimate.calibration import error_model, likeliest
 from asot.estimate.exact_sample import Sampler, draw_sample, exact_distances, leverage
@@ -303,3 +304,54 @@ def test_calibration_shows_progress_and_can_be_interrupted(D):
 def test_another_seed_draws_other_pairs(D, calibrated):
     other = asot.pairwise(D, space=KMeansAnchors(20, random_state=0), estimate="calibrated", random_state=1)
     assert np.any((other.status == asot.Status.EXACT) != (calibrated.status == asot.Status.EXACT))
+
+
+# ------------------------------------------------------------------------------------------------ points in common
+
+
+def bags(n, seed=0, dim=40):
+    """Bags of words, frequent words first: distributions share many of their points."""
+    rng = np.random.default_rng(seed)
+    words = np.random.default_rng(0).normal(size=(400, dim))
+    share = 1.0 / np.arange(3, 403)
+    sizes = rng.integers(30, 90, n)
+    return Distributions.from_list([words[rng.choice(400, size, p=share / share.sum())] for size in sizes])
+
+
+def test_what_pairs_have_in_common_makes_estimates_better():
+    D = bags(120)
+    exact = asot.pairwise_exact(D).values
+    r = asot.pairwise(D, estimate="calibrated", n_anchors=16, random_state=0)
+    assert {"common", "left"} <= set(r.info["calibration"]["coefficients"])
+    moved = np.random.default_rng(1).normal(0.0, 1e-9, D.points.shape)  # nothing is in common any more
+    apart = Distributions(D.points + moved, D.offsets, D.masses)
+    blind = asot.pairwise(apart, estimate="calibrated", n_anchors=16, random_state=0)
+    assert "common" not in blind.info["calibration"]["coefficients"]
+    assert rmse(r.values, exact) < 0.6 * rmse(blind.values, exact)
+    low, high = r.info["calibration"]["held_out_rmse_interval"]
+    assert 0.8 * low < rmse(r.values, exact) < 1.2 * high
+
+
+@pytest.mark.parametrize("n_spaces", [1, 2])
+def test_radii_of_what_is_left_bound_the_distance(n_spaces):
+    D = bags(20, dim=5)
+    short, shared = coordinates_of(D), SharedPoints.of(D)
+    views = [View(learn_space(D, 12, 8192, seed), D, short, None) for seed in range(n_spaces)]
+    features = PairFeatures(views, short, 0, with_bounds=False, shared=shared)
+    rows, columns = np.triu_indices(len(D), 1)
+    found = features.solve(rows, columns, np.zeros(1, dtype=np.int64)).features
+    low, high = (np.ldexp(each, features.exponent) for each in features.limits(found))
+    exact = asot.pairwise_exact(D).values
+    assert (low <= exact + 1e-6).all()
+    assert (exact <= high + 1e-6).all()
+    plain = PairFeatures(views, short, 0, with_bounds=False).solve(rows, columns, np.zeros(1, dtype=np.int64)).features
+    common = found[:, features.names.index("common")]
+    assert np.allclose(found[:, 1] + 2 * common, plain[:, 1], atol=1e-12)
+    assert found[:, 1].mean() < 0.8 * plain[:, 1].mean()
+
+
+def test_other_pairs_have_the_same_estimates_with_points_in_common():
+    D = bags(60)
+    r = asot.pairwise(D[:40], estimate="calibrated", n_anchors=12, random_state=0)
+    grown = r.extend(D[40:]).matrix()
+    assert np.allclose(asot.pairwise(D[:40], D[40:], model=r.model).matrix(), grown[:40, 40:], rtol=1e-12)

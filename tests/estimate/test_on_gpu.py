@@ -11,6 +11,7 @@ from scipy.spatial.distance import cdist
 import asot
 from asot.anchors.lloyd import learn_space
 from asot.bounds.error_bars import make_bounds
+from asot.data.distinct import SharedPoints
 from asot.estimate import cuda as on_gpu
 from asot.estimate.calibration import Calibration, Estimates
 from asot.estimate.cuda import EstimatesCuda, FeaturesCuda, ViewOnDevice
@@ -41,14 +42,15 @@ def clouds(n, sizes, dim=3, seed=0):
     return asot.Distributions.from_list(arrays)
 
 
-def both_ways(D, E=None, k=6, n_spaces=1, memory=2**28, level=None, give_bounds=False, space=None):
+def both_ways(D, E=None, k=6, n_spaces=1, memory=2**28, level=None, give_bounds=False, space=None, share=False):
     """Answers of the CPU and of the kernels for all pairs; bounds of a level are features, too."""
     both, column_start = (D, None) if E is None else (D + E, len(D))
     short = coordinates_of(both)
     spaces = [learn_space(both, k, 8192, seed) for seed in range(n_spaces)] if space is None else [space]
     bounds = [None if level is None else make_bounds(space, both, column_start or 0, level) for space in spaces]
     views = [View(space, both, short, column_start, own) for space, own in zip(spaces, bounds, strict=True)]
-    features = PairFeatures(views, short, column_start or 0, with_bounds=level is not None)
+    shared = SharedPoints.of(both) if share else None
+    features = PairFeatures(views, short, column_start or 0, with_bounds=level is not None, shared=shared)
     pairs = make_pairs(len(D), None if E is None else len(E))
     solve = functools.partial(exact_distances, both, resources=Resources())
     sample = Sampler(features, pairs, 20, 0, Resources(), solve).sample()
@@ -172,6 +174,16 @@ def test_bounds_of_several_spaces_and_collections(gpu):
 def test_two_collections_and_several_spaces(gpu):
     gpu()
     assert_same(*both_ways(clouds(7, (5, 20)), clouds(6, (5, 20), seed=1), n_spaces=2))
+
+
+@pytest.mark.parametrize(("level", "n_spaces"), [(None, 1), (None, 2), ("points", 1)])
+def test_points_that_distributions_share(gpu, level, n_spaces):
+    gpu()
+    places, rng = np.random.default_rng(0).normal(size=(30, 5)), np.random.default_rng(1)
+    bags = [rng.choice(30, size) for size in rng.integers(8, 25, 16)]
+    D = asot.Distributions.from_list([places[own] for own in bags])
+    assert_same(*both_ways(D[:9], D[9:], level=level, n_spaces=n_spaces, share=True))
+    assert_same(*both_ways(D, level=level, n_spaces=n_spaces, share=True))
 
 
 def test_many_coordinates_and_extreme_scales(gpu):

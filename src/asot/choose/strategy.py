@@ -5,7 +5,8 @@ A `Strategy` is a plain record that `info["strategy"]` shows and ``strategy=`` t
 estimates the cost of every candidate (`asot.choose.prices`) and predicts its error from the trials so far. The cheapest
 candidate that is predicted to meet the aim is tried: its anchors are learned, and its error is measured on exact pairs,
 the same ones for all trials. If it fails, the prediction is corrected and the next one is tried. As soon as exact
-solves are the cheapest method left, they are the answer.
+solves are the cheapest method left, they are the answer. If it is better than it has to be, fewer anchors are tried
+where that would save more than it costs.
 
 What is compared with the aim is a little more than the measured error, since the sample may have been lucky. Where the
 two are close to the aim, luck would decide: estimates that happened to look good would be taken, and reported as better
@@ -45,6 +46,10 @@ SAFETY = 0.92
 
 WORTH_IT = 0.9
 """Anchors are only tried if they are estimated to cost less than this share of exact solves."""
+
+CHEAPER = 0.75
+"""Where a strategy is better than it has to be, another one is tried that costs less than this share of what is left
+of it."""
 
 TRIALS = 4
 
@@ -169,9 +174,10 @@ class Planner:
 
     def choose(self) -> Choice:
         tried: list[Judgement] = []
-        spent, exact = 0.0, self._prices.exact
+        best: Choice | None = None
+        exact = self._prices.exact
+        limit = WORTH_IT * exact
         while len(tried) < TRIALS:
-            limit = WORTH_IT * exact - spent
             found = self._cheapest(limit)
             if found is None:
                 break
@@ -181,22 +187,26 @@ class Planner:
                 strategy = replace(strategy, n_exact=self._base.n_exact)
                 price = self.price(strategy)
             self._seen.add(_brief(strategy))
-            spent += self._setup(strategy)
+            spent = self._setup(strategy)
             trial = self._attempt(strategy)
             self._made(strategy)
             self._mean = trial.mean
             trial, more, decided = self._decided(trial, limit - price, may_go_on=len(tried) + 1 < TRIALS)
-            spent += more
             met = decided and (self._aim is None or self._aim.met(trial.cautious, trial.mean))
             real = price + more + trial.exact_share * exact
             tried.append(judged(strategy, trial, bool(met), real))
+            self._learn_from(strategy, trial)
             if met and real < limit:
                 on_cpu = self._prices.on_cpu(strategy.n_anchors or AT, strategy.n_spaces, strategy.bounds)
-                return Choice(trial.strategy, self._praise(strategy, real), self._aim, real, on_cpu, tried, trial)
-            self._learn_from(strategy, trial)
-            if met:  # good, but too many exact solves are left: a better space leaves fewer
-                self._error *= 1.5
-        return Choice(Strategy("exact"), self._blame(tried), self._aim, exact, tried=tried)
+                best = Choice(trial.strategy, self._praise(strategy, real), self._aim, real, on_cpu, tried, trial)
+                if trial.exact_share > 0.0:  # with fewer anchors, it would be larger
+                    break
+                limit = CHEAPER * (price - spent)
+            elif best is None:
+                limit -= spent + more
+                if met:  # good, but too many exact solves are left: a better space leaves fewer
+                    self._error *= 1.5
+        return best or Choice(Strategy("exact"), self._blame(tried), self._aim, exact, tried=tried)
 
     def _decided(self, trial: Attempt, seconds_left: float, *, may_go_on: bool) -> tuple[Attempt, float, bool]:
         """The trial with as many exact pairs as it takes to decide, or as may be solved, what these cost, and whether

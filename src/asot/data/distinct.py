@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,12 +47,28 @@ class MergedOut(Record):
     _fields_ = [("offsets", Ints), ("index", Ints), ("masses", Doubles)]  # noqa: RUF012
 
 
+class LabelMasses(Record):
+    """Masses by label (``native/data/common_mass.cpp``)."""
+
+    _fields_ = [("n_labels", Int), ("offsets", Ints), ("labels", Ints), ("masses", Ints)]  # noqa: RUF012
+
+
+class LabelTile(Record):
+    """Some pairs, and where their common mass goes (``native/data/common_mass.cpp``)."""
+
+    _fields_ = [("n", Int), ("rows", Ints), ("columns", Ints), ("common", Ints), ("stop", Ints)]  # noqa: RUF012
+
+
+MASS_UNIT = 2.0**-44
+"""Of common mass, which is at most 1."""
+
 _row_hashes = entry("row_hashes", PointRows, Ints, RowNumbers, Int, Int)
 _number_hashes = entry("number_hashes", PointRows, RowNumbers)
 _number_rows = entry("number_rows", PointRows, RowNumbers)
 _rows_agree = entry("rows_agree", PointRows, RowNumbers, Int, Int, Ints)
 _merge_points = entry("merge_points", LoosePoints, MergedOut, Int, Int)
 _close_gaps = entry("close_gaps", LoosePoints, MergedOut, Int, Int)
+_common_mass = entry("common_mass", LabelMasses, LabelTile)
 
 Loop = Callable[[int, Callable[[int, int], object]], None]
 """Calls a function with ranges that cover 0..n, in any order, maybe from several threads (`asot.run.executors`)."""
@@ -258,3 +275,41 @@ def _stretched(begin: Indices, sizes: Indices) -> tuple[Indices, Indices]:
     """begin[t], begin[t] + 1, .., sizes[t] of them for every t, and the t of each."""
     of = np.repeat(np.arange(len(sizes)), sizes)
     return np.arange(len(of)) + np.repeat(begin - np.cumsum(sizes) + sizes, sizes), of
+
+
+# ------------------------------------------------------------------------------------------------ mass in common
+
+
+def common_mass(own: LabelMasses, rows: Indices, columns: Indices, stop: Indices) -> Indices:
+    """What pairs (P,) have on the same labels, in the units of the masses."""
+    common = np.empty(len(rows), dtype=np.int64)
+    _common_mass(own, LabelTile(n=len(rows), rows=rows, columns=columns, common=common, stop=stop))
+    return common
+
+
+class SharedPoints(NamedTuple):
+    """The points that at least two distributions have, and how much mass each distribution has there."""
+
+    at: Indices  # (W,) where in the collection each of them is found
+    offsets: Indices  # (N + 1,)
+    labels: Indices  # (entries,) which of these points
+    masses: NDArray[np.float64]  # (entries,)
+
+    @classmethod
+    def of(cls, D: Distributions, loop: Loop = serially) -> SharedPoints:
+        histograms, number = numbered_histograms(D, loop)
+        at = np.empty(len(histograms.points), dtype=np.int64)
+        used = np.flatnonzero(number >= 0)[::-1]
+        at[number[used]] = used  # the first of equal ones
+        is_shared = np.bincount(histograms.index, minlength=len(at)) > 1
+        kept = is_shared[histograms.index]
+        labels: Indices = (np.cumsum(is_shared) - 1)[histograms.index[kept]]
+        offsets = np.concatenate([[0], np.cumsum(kept)])[histograms.offsets]
+        return cls(at[is_shared], offsets, labels, histograms.masses[kept])
+
+    def weighed(self, weights: NDArray[np.float64] | float) -> LabelMasses:
+        """The masses times weights (W,) of at most 2^15, in units of `MASS_UNIT`: sums of integers do not depend on the
+        order of points."""
+        each = weights if isinstance(weights, float) else weights[self.labels]
+        masses = np.rint(self.masses * each / MASS_UNIT).astype(np.int64)
+        return LabelMasses(n_labels=len(self.at), offsets=self.offsets, labels=self.labels, masses=masses)

@@ -26,7 +26,7 @@ from asot.anchors.lloyd import learn_space
 from asot.anchors.space import AnchorSpace, Assigned
 from asot.bounds.error_bars import DistinctPoints, level_for, make_bounds
 from asot.bounds.short_vectors import Coordinates, Directions, leading_directions
-from asot.data.distinct import sparse_histograms
+from asot.data.distinct import MASS_UNIT, SharedPoints, common_mass, sparse_histograms
 from asot.data.distributions import Distributions, trusted
 from asot.estimate.calibration import Calibration
 from asot.estimate.coarse import NORM_NAMES, Cells, Coarse
@@ -38,14 +38,17 @@ from asot.exact.cost_check import is_metric
 from asot.exact.shared_cost import ExactSharedCost
 from asot.ground.metrics import KERNELS, Ground, prepare_metric
 from asot.request import Accuracy, Request, Strategy
-from asot.run.executors import meanwhile
-from asot.run.pairs import ListedPairs, make_pairs
+from asot.run.executors import in_ranges, meanwhile
+from asot.run.pairs import ListedPairs, at_places, make_pairs
 from asot.run.protocols import Solver
 
 Own = TypeVar("Own", View, Coarse)
 
 LEARNED_FROM, POINTS_PER_ANCHOR = 8192, 64
 """Anchors are learned from at least so many points, and so many for each of them, if the collection has them."""
+
+MUCH, SOME_PAIRS = 0.05, 16
+"""Points are counted that distributions share if so many pairs have at least this share of their mass in common."""
 
 ENOUGH_THREADS = 4
 """With so many, one of them can wait for what others do."""
@@ -239,7 +242,22 @@ class AnchorAttempts(Attempts[View]):
     def _features(self, views: list[View], with_bounds: bool, *, sampling: bool = False) -> PairFeatures:
         assert self._short is not None
         learned = None if sampling else self._learned()
-        return PairFeatures(views, self._short, self._column_start or 0, with_bounds=with_bounds, learned=learned)
+        return PairFeatures(
+            views, self._short, self._column_start or 0, with_bounds=with_bounds, learned=learned, shared=self._shared
+        )  # fmt: skip
+
+    @functools.cached_property
+    def _shared(self) -> SharedPoints | None:
+        """The points that distributions share, if some pairs have much in common."""
+        D, E = self._request.D, self._request.E
+        pairs = make_pairs(len(D), None if E is None else len(E))
+        places = np.unique(np.linspace(0, len(pairs) - 1, SOME_PAIRS).astype(np.int64))
+        rows, columns = at_places(pairs, places).indices(0, len(places))
+        named, index = np.unique([rows, columns + (self._column_start or 0)], return_inverse=True)
+        few = SharedPoints.of(self._request.both[named]).weighed(1.0)
+        first, second = index.reshape(2, -1)
+        common = MASS_UNIT * common_mass(few, first, second, np.zeros(1, np.int64))
+        return SharedPoints.of(self._request.both, in_ranges(self._resources.jobs)) if common.mean() >= MUCH else None
 
     def _made_view(self, n_anchors: int | None, seed: int, with_bounds: bool) -> SpaceView[View]:
         if not with_bounds:

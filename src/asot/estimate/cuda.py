@@ -18,8 +18,9 @@ import numpy as np
 
 from asot._typing import Info
 from asot.bounds.error_bars import BLURRED, PointBounds
+from asot.data.distinct import MASS_UNIT
 from asot.estimate.calibration import EXACT_ERROR
-from asot.estimate.pair_features import CHEAP, PairFeatures, View
+from asot.estimate.pair_features import PairFeatures, View
 from asot.exact.cuda.solver import DeviceTrees, ExactCuda, ExactOnDevice
 from asot.exact.workspace import MASS_BITS
 from asot.gpu.cuda import Variant, load
@@ -48,7 +49,7 @@ class MeasuredTile(NamedTuple):
 
     which: tuple[Any, ...]
     """The pairs, as kernels know them."""
-    features: Any  # (7, P)
+    features: Any  # (7 or 9, P)
     bounds: tuple[Any, Any, Any]  # lower, upper and status (P,), or empty
     pivots: Any  # (P,)
 
@@ -76,7 +77,7 @@ class FeaturesCuda:
     @property
     def bytes_per_pair(self) -> int:
         """Of what was measured (`MeasuredTile`)."""
-        return 8 * len(CHEAP) + 4 + (0 if self.features.views[0].bounds is None else 17)
+        return 8 * self.features.n_cheap + 4 + (0 if self.features.views[0].bounds is None else 17)
 
     def on(self, device: int) -> FeaturesOnDevice:
         if device not in self._on:
@@ -91,7 +92,8 @@ class FeaturesOnDevice:
         features = host.features
         views = zip(features.views, host.anchors, strict=True)
         self._views = [ViewOnDevice(view, anchor, features.exponent, host.memory, device) for view, anchor in views]
-        self._column_start = np.int32(features.column_start)
+        self._column_start, self._n_cheap = np.int32(features.column_start), features.n_cheap
+        self._common = None if features.shared is None else CommonOnDevice(features)
         self._bounded = features.views[0].bounds is not None
         self._begun: dict[tuple[int, int, int], MeasuredTile] = {}
 
@@ -111,7 +113,7 @@ class FeaturesOnDevice:
         import cupy
 
         count = stop - start
-        features = cupy.empty((len(CHEAP), count))
+        features = cupy.empty((self._n_cheap, count))
         n_bounds = count if self._bounded else 0
         bounds = cupy.empty(n_bounds), cupy.empty(n_bounds), cupy.empty(n_bounds, dtype=np.int8)
         which = (*pair_arguments(pairs, start, stop), np.int64(start))
@@ -123,7 +125,28 @@ class FeaturesOnDevice:
                 pivots = solved.n_iter
             else:  # with + CuPy would compile a kernel
                 launch_over_pairs("add_counts", count, np.int64(count), solved.n_iter, pivots)
+        if self._common is not None:
+            self._common.count(which, count, features)
         return MeasuredTile(which, features, bounds, pivots)
+
+
+class CommonOnDevice:
+    """Points that distributions share, on a GPU."""
+
+    def __init__(self, features: PairFeatures) -> None:
+        import cupy
+
+        far, mass = features.common
+        entries = far.arrays()["offsets"], far.arrays()["labels"], far.arrays()["masses"], mass.arrays()["masses"]
+        numbers = np.float64(MASS_UNIT), np.float64(features.length), np.int32(len(features.views))
+        self._arguments = *(cupy.asarray(array) for array in entries), *numbers
+        self._column_start = np.int32(features.column_start)
+
+    def count(self, which: tuple[Any, ...], count: int, features: Any) -> None:
+        """What pairs have in common, into the last two of the features."""
+        function = load("estimate", NO_TEAMS).get_function("count_common")
+        arguments = *which, np.int64(count), self._column_start, *self._arguments, features
+        function((-(-count // 256),), (256,), arguments)
 
 
 def _on_this_stream(start: int, stop: int) -> tuple[int, int, int]:
@@ -162,7 +185,7 @@ class EstimatesOnDevice(OnDevice):
 
         features, fit = host.features, host.calibration
         self._measuring = host.measuring.on(device)
-        self._names, self._n_views = features.names, np.int32(len(features.views))
+        self._numbers = tuple(np.int32(n) for n in (len(features.names), features.n_cheap, len(features.views)))
         self.gives_bounds = host.give_bounds
         self.leaves_open, self._host = features.views[0].bounds is not None, host
         self._n_blocks = int(cupy.cuda.Device(device).attributes["MultiProcessorCount"])
@@ -189,7 +212,7 @@ class EstimatesOnDevice(OnDevice):
         )
         load("estimate", NO_TEAMS).get_function("estimate_pairs")(
             (8 * self._n_blocks,), (256,),
-            (*which, np.int64(count), np.int32(len(self._names)), self._n_views, features, *self._fit, *self._size,
+            (*which, np.int64(count), *self._numbers, features, *self._fit, *self._size,
              *self._known, *bounds, solution.values, error, solution.status),
         )  # fmt: skip
         return solution

@@ -199,6 +199,37 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) price_means(
     }
 }
 
+// What pairs have in common, as features 7 and 8 of the same (9, count): how far it is from its anchors, and a length
+// times the mass that is left. Radii are then those of what is left. Entries (`asot.data.distinct.SharedPoints`) have a
+// point and two masses, in units of `unit`; those of a distribution are in the order of points.
+extern "C" __global__ void count_common(
+    int kind, i64 n_rows, i64 n_columns, const i64* __restrict__ listed, i64 start, i64 count, int column_start,
+    const i64* __restrict__ offsets, const i64* __restrict__ point, const i64* __restrict__ far_mass,
+    const i64* __restrict__ mass, double unit, double length, int n_views, double* __restrict__ features
+) {
+    const Pairs pairs = {kind, n_rows, n_columns, listed};
+    const i64 step = (i64)gridDim.x * blockDim.x;
+    for (i64 t = (i64)blockIdx.x * blockDim.x + threadIdx.x; t < count; t += step) {
+        int a, b;
+        pair_at(pairs, start, t, &a, &b);
+        b += column_start;
+        i64 i = offsets[a], j = offsets[b], far = 0, both = 0;
+        const i64 last = offsets[a + 1], other_last = offsets[b + 1];
+        while (i < last && j < other_last) {
+            const i64 x = point[i], y = point[j];
+            if (x == y) {
+                far += far_mass[i] < far_mass[j] ? far_mass[i] : far_mass[j];
+                both += mass[i] < mass[j] ? mass[i] : mass[j];
+            }
+            i += x <= y, j += y <= x;
+        }
+        const double common = far * unit * n_views, left = features[count + t] - 2 * common;
+        features[count + t] = max(left, 0.0);
+        features[7 * count + t] = common;
+        features[8 * count + t] = (1 - both * unit) * length * n_views;
+    }
+}
+
 // The largest key that is not above, among the ascending ones of the pairs that were solved exactly; -1 if none is it.
 DEVICE int find_key(const i64* keys, int n, i64 key) {
     int low = 0, high = n;
@@ -210,13 +241,13 @@ DEVICE int find_key(const i64* keys, int n, i64 key) {
     return low < n && keys[low] == key ? low : -1;
 }
 
-// Estimates (count,) with their expected errors, from features (7, count) that are sums over n_views spaces,
-// as `asot.bounds.calibration.Calibration.estimate` makes them. `solved` (n_solved,) are the keys row << 32 | column of
+// Estimates (count,) with their expected errors, from features (n_cheap, count) that are sums over n_views spaces,
+// as `asot.estimate.calibration.Calibration.estimate` makes them. `solved` (n_solved,) are the keys row << 32 | column of
 // pairs whose exact values are known. `lower`, `upper` and `blurred` (count,) are those of ``bracket_points``, or null;
-// beyond seven features, the bounds are two more.
+// if there are more features than `n_cheap` (7 or 9), the bounds are two more.
 extern "C" __global__ void estimate_pairs(
     int kind, i64 n_rows, i64 n_columns, const i64* __restrict__ listed, i64 start, i64 count, int n_features,
-    int n_views, const double* __restrict__ features, const double* __restrict__ coefficients,
+    int n_cheap, int n_views, const double* __restrict__ features, const double* __restrict__ coefficients,
     const double* __restrict__ error_weights, double size, double more_size, const i64* __restrict__ solved,
     const double* __restrict__ exact, int n_solved, double exact_error, int estimated_status, int exact_status,
     const double* __restrict__ lower, const double* __restrict__ upper, const i8* __restrict__ blurred,
@@ -225,17 +256,18 @@ extern "C" __global__ void estimate_pairs(
     const Pairs pairs = {kind, n_rows, n_columns, listed};
     const i64 step = (i64)gridDim.x * blockDim.x;
     for (i64 t = (i64)blockIdx.x * blockDim.x + threadIdx.x; t < count; t += step) {
-        double x[7], value = 0;
+        double x[9], value = 0;
 #pragma unroll
-        for (int c = 0; c < 7; c++) {
+        for (int c = 0; c < 9; c++) {
+            if (c >= n_cheap) break;
             x[c] = features[c * count + t] / n_views;
             value += x[c] * coefficients[c];
         }
         double lowest = max(max(x[0] - x[1], x[5]), 0.0), highest = x[0] + x[1];
-        if (n_features > 7) {  // bounds are features, too
+        if (n_features > n_cheap) {  // bounds are features, too
             const double low = min(lower[t] / size / more_size, MOST), high = min(upper[t] / size / more_size, MOST);
-            value += low * coefficients[7];
-            value += high * coefficients[8];
+            value += low * coefficients[n_cheap];
+            value += high * coefficients[n_cheap + 1];
             lowest = max(lowest, low);
             highest = min(highest, high);
         }

@@ -12,10 +12,12 @@ from asot._typing import Float
 from asot.anchors.space import AnchorSpace
 from asot.bounds.error_bars import make_bounds
 from asot.bounds.short_vectors import Directions
+from asot.data.distinct import SharedPoints
 from asot.estimate.attempts import CoarseAttempts, soft_distances
 from asot.estimate.calibration import Calibration, KnownFit
-from asot.estimate.pair_features import Features, OnAnchors, PairFeatures, View, coordinates_of
+from asot.estimate.pair_features import OF_SHARED, Features, OnAnchors, PairFeatures, View, coordinates_of
 from asot.request import Request
+from asot.run.executors import in_ranges
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +51,9 @@ class KnownSpaces:
             bounds = None if level is None else make_bounds(space, both, start or 0, level, n_jobs, assigned)
             views.append(View(space, both, short, start, bounds, n_jobs, on_anchors))
         learned = soft_distances(request, self.spaces[0])
-        return PairFeatures(views, short, start or 0, with_bounds=self.with_bounds, learned=learned)
+        is_counted = OF_SHARED[0] in self.fit.report.coefficients
+        shared = SharedPoints.of(both, in_ranges(request.resources.jobs)) if is_counted else None
+        return PairFeatures(views, short, start or 0, with_bounds=self.with_bounds, learned=learned, shared=shared)
 
     def _coarse(self, request: Request) -> Features:
         attempts = CoarseAttempts(request, None)

@@ -21,6 +21,7 @@ from asot._typing import Float, Identity, Indices, Info
 from asot.anchors.space import AnchorSpace, Assigned, cell_offsets, cells_to_fill, radii_of
 from asot.bounds.error_bars import Bounds, combine
 from asot.bounds.short_vectors import Coordinates, Directions, leading_coordinates
+from asot.data.distinct import MASS_UNIT, SharedPoints, common_mass
 from asot.data.distributions import Distributions
 from asot.estimate.local_means import means_to_lay_out, reprice
 from asot.exact.cuda.solver import MAX_NODES, ExactCuda
@@ -30,13 +31,14 @@ from asot.run.protocols import Solution, Solver, Status
 from asot.validation import as_n_jobs
 
 CHEAP = ("anchor", "radii", "stays", "moves", "dual", "means", "spread")
+OF_SHARED = ("common", "left")
 PRIOR = {"stays": 0.5, "moves": 0.5, "dual": 0.5}
 """What to do without evidence: the middle between the price of the plan on local means and their dual."""
 
 PRIOR_OF_BOUNDS = {"lower": 0.5, "upper": 0.5}
 
 TOWARD = {"spread": 0.3, "anchor": 0.1, "means": 0.1, "learned": 0.3}
-ALONG = {"stays": 0.2, "radii": 0.1}
+ALONG = {"stays": 0.2, "radii": 0.1, "common": 0.2, "left": 0.2}
 APART, FACTOR, TO_MEANS = 0.3, 0.1, 0.4
 """How far fits of collections depart from the prior: toward other features, along some, along what is between two sides
 (prices and dual; bounds), by a factor; with bounds also toward the prior without them. Fits in 24 families and 13 real
@@ -57,6 +59,9 @@ SMALLEST_MASS = 2.0**-53
 
 MOST = 1e100
 """Features are at most this, in units of the collection's size."""
+
+FARTHEST = 2.0**15
+"""Points that are farther from their anchors, in these units, count as being so far away."""
 
 MOST_PAIRS = 2**14
 """Most pairs in a tile: enough to make the overhead of a tile negligible; their plans take a few megabytes."""
@@ -146,7 +151,7 @@ class OnAnchors:
         *,
         for_gpu: bool = False,
     ) -> None:
-        self.nearest = assigned.nearest
+        self.nearest, self.distance = assigned
         self.cell_offsets = cell_offsets(both, self.nearest, space.n_anchors, n_jobs=1)
         self.radii = radii_of(both, assigned)
         self.histograms = space.histograms_of(both, self.nearest)
@@ -184,7 +189,7 @@ class View:
         own = on_anchors
         if own is None:
             own = OnAnchors(space, both, column_start, space.nearest_of(both, device="cpu", n_jobs=n_jobs))
-        self.radii, self._histograms = own.radii, own.histograms
+        self.radii, self.distance, self._histograms = own.radii, own.distance, own.histograms
         self.cost, self.untied, self._on_anchors = own.cost, own.untied, own
         self.loose = (2.0 * TIE_BREAK + COST_TIE_BREAK) * float(space.cost.max())
         """How far the distance without ties may be from that on the histograms."""
@@ -234,7 +239,9 @@ class View:
 class PairFeatures(Features):
     """A solver whose answers are anchor distances with features, and with bounds where its views have them.
 
-    ``learned`` solves the same pairs in a space with soft codes; its distances are then one more feature.
+    ``learned`` solves the same pairs in a space with soft codes; its distances are then one more feature. ``shared``
+    are the points that distributions have in common: mass that both have at the same point stays there, which anchors
+    do not see. Features then tell how much it is, and radii are those of what is left.
     """
 
     def __init__(
@@ -245,13 +252,20 @@ class PairFeatures(Features):
         *,
         with_bounds: bool,
         learned: ExactSharedCost | None = None,
+        shared: SharedPoints | None = None,
     ) -> None:
-        self.views, self.learned = views, learned
+        self.views, self.learned, self.shared = views, learned, shared
         self.exponent = short.exponent
         self.column_start = column_start
         self.with_bounds = with_bounds
-        names = CHEAP + (("lower", "upper") if with_bounds else ()) + (("learned",) if learned is not None else ())
+        cheap = CHEAP + (OF_SHARED if shared is not None else ())
+        names = cheap + (("lower", "upper") if with_bounds else ()) + (("learned",) if learned is not None else ())
         self.names: tuple[str, ...] = names
+        self.n_cheap = len(cheap)
+        if shared is not None:
+            apart = np.mean([view.distance[shared.at] for view in views], axis=0)
+            self.common = shared.weighed(np.minimum(_at_unit(apart, self.exponent), FARTHEST)), shared.weighed(1.0)
+            self.length = float(_at_unit(np.mean([view.cost.mean() for view in views]), self.exponent))
         self.prior, self.directions = _expected(names)
         self._plain = 0 if learned is None else len(names) - 1
         self.plain = np.eye(len(names))[self._plain]
@@ -281,7 +295,9 @@ class PairFeatures(Features):
         return plans * (4.0 if self.views[0].bounds is None else 10.0)
 
     def identity(self) -> Identity:
+        shared = {} if self.shared is None else {"shared": self.shared._asdict(), "length": self.length}
         return {
+            **shared,
             "solver": "features on anchors, 1",
             "views": [view.identity() for view in self.views],
             "names": list(self.names),
@@ -310,10 +326,14 @@ class PairFeatures(Features):
                 own = view.bounds.of_trees(trees, rows, columns, stop, view.loose)
                 bounds = own if bounds is None else combine(bounds, own)
         features[:, : len(CHEAP)] /= len(self.views)
+        if self.shared is not None:
+            common, mass = (MASS_UNIT * common_mass(own, rows, later, stop) for own in self.common)
+            features[:, 1] = np.maximum(features[:, 1] - 2.0 * common, 0.0)
+            features[:, len(CHEAP)], features[:, len(CHEAP) + 1] = common, self.length * (1.0 - mass)
         if self.with_bounds:
             assert bounds is not None
             for c, side in enumerate(bounds):
-                features[:, len(CHEAP) + c] = _at_unit(side, self.exponent)
+                features[:, self.n_cheap + c] = _at_unit(side, self.exponent)
         if self.learned is not None:
             features[:, -1] = _at_unit(self.learned.solve(rows, columns, stop).values, self.exponent)
         values = np.ldexp(features[:, self._plain], self.exponent)
@@ -326,7 +346,7 @@ class PairFeatures(Features):
         value, radii, means = features[:, 0], features[:, 1], features[:, 5]
         lowest, highest = np.maximum(np.maximum(value - radii, means), 0.0), value + radii
         if self.with_bounds:
-            c = len(CHEAP)
+            c = self.n_cheap
             lowest, highest = np.maximum(lowest, features[:, c]), np.minimum(highest, features[:, c + 1])
         return np.minimum(lowest, highest), highest
 
@@ -352,7 +372,7 @@ def _expected(names: tuple[str, ...]) -> tuple[Float, Float]:
         prior, toward = of_bounds, [TO_MEANS * (means - of_bounds)]
         sides.append(one["upper"] - one["lower"])
     toward += [share * (one[name] - prior) for name, share in TOWARD.items() if name in one]
-    along = [share * one[name] for name, share in ALONG.items()]
+    along = [share * one[name] for name, share in ALONG.items() if name in one]
     return prior, np.stack([*toward, *along, *(APART * side for side in sides), FACTOR * prior], axis=1)
 
 

@@ -17,28 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot._typing import Identity, Indices, Info
-from asot.data.distinct import SparseHistograms
+from asot.data.distinct import LabelMasses, SparseHistograms, common_mass
 from asot.exact.points import quantize_sparse
 from asot.exact.price import PricedSolver
 from asot.exact.workspace import MASS_BITS
-from asot.native import Int, Ints, Record, entry
 from asot.run.protocols import IN_FLOAT64, Solution, Status, all_ended
 from asot.validation import FloatArray
-
-
-class LabelMasses(Record):
-    """Masses by label (``native/exact/nested_labels.cpp``)."""
-
-    _fields_ = [("n_labels", Int), ("offsets", Ints), ("labels", Ints), ("masses", Ints)]  # noqa: RUF012
-
-
-class LabelTile(Record):
-    """Some pairs, and where their common mass goes (``native/exact/nested_labels.cpp``)."""
-
-    _fields_ = [("n", Int), ("rows", Ints), ("columns", Ints), ("common", Ints), ("stop", Ints)]  # noqa: RUF012
-
-
-_common_mass = entry("common_mass", LabelMasses, LabelTile)
 
 
 def nested_codes(points: FloatArray) -> list[NDArray[np.int64]] | None:
@@ -93,8 +77,6 @@ class NestedLabels(PricedSolver):
         }
 
     def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
-        common = np.empty(len(rows), dtype=np.int64)
-        columns = columns + self._column_start
-        _common_mass(self._record, LabelTile(n=len(rows), rows=rows, columns=columns, common=common, stop=stop))
+        common = common_mass(self._record, rows, columns + self._column_start, stop)
         whole = np.int64(self._depth) << self._bits
         return all_ended(Status.OPTIMAL, np.ldexp((whole - common).astype(np.float64), -self._bits) / self._depth)

@@ -1,4 +1,4 @@
-// Mass that two distributions have on the same labels; see src/asot/exact/nested_labels.py.
+// Mass that two distributions have at the same places; see src/asot/data/distinct.py.
 #include "../common/entry.hpp"
 
 struct LabelMasses {
