@@ -90,6 +90,7 @@ def test_a_round_goes_on_and_says_what_was_missed(round_of, capsys):
     assert fine.endswith(" s; 1 met; large: 3 ms (missed: < 2 ms)")
 
 
+@pytest.mark.slow
 def test_what_takes_too_long_is_stopped_with_all_that_it_started(round_of, tmp_path, capsys):
     assert round_of({"slow": 1, "fine": 9}) == 1
     out = capsys.readouterr().out

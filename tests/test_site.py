@@ -134,6 +134,7 @@ def test_every_section_of_the_method_that_code_names_is_there():
     assert not {(number, name) for number, name in named if number not in there}
 
 
+@pytest.mark.slow
 def test_the_readmes_picture_is_what_the_demo_draws_today():
     """The picture keeps in its file what it claims; the demo is run again here, as in the clone of a reader."""
     image = pytest.importorskip("PIL.Image")

@@ -45,6 +45,7 @@ def mixture(rng):
     return Distributions.from_list(many + few)
 
 
+@pytest.mark.slow
 def test_measured_errors_hold_on_mixtures():
     held, tried, astray = 0, 0, 0
     for rng in rounds():

@@ -65,7 +65,10 @@ def few_words(rng, n, k, most):
     return A * rng.random((n, k))
 
 
-@pytest.mark.parametrize(("k", "n", "most"), [(256, 2, 2), (300, 12, 10), (600, 3, 90), (1500, 2, 5), (3000, 30, 12)])
+@pytest.mark.parametrize(
+    ("k", "n", "most"),
+    [(256, 2, 2), (300, 12, 10), (600, 3, 90), (1500, 2, 5), pytest.param(3000, 30, 12, marks=pytest.mark.slow)],
+)
 def test_so_it_is_on_the_anchors_that_are_used_of_many(k, n, most):
     rng = np.random.default_rng(k)
     for cost in costs(rng, k):

@@ -326,6 +326,7 @@ def equally_far(count, seed, dim=30):
     return [rng.normal(rng.normal(0, 0.3, dim), 2.0, size=(8, dim)) for _ in range(count)]
 
 
+@pytest.mark.slow
 def test_a_member_that_is_asked_for_in_a_rehearsal_does_not_find_itself():
     index, queries = asot.Index(), equally_far(60, 1)
     index.add(equally_far(1500, 0))
@@ -333,6 +334,7 @@ def test_a_member_that_is_asked_for_in_a_rehearsal_does_not_find_itself():
     assert np.mean(certain.indices == found.indices) >= 0.8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recall", [None, 0.5])
 @pytest.mark.parametrize("budget", [15, 20, 40])
 def test_no_kth_neighbor_is_nearer_than_lower_says(recall, budget):

@@ -105,6 +105,7 @@ def test_no_module_that_loads_kernels_is_forgotten():
     assert names == set(gpu_kernels.SOLVERS)
 
 
+@pytest.mark.slow
 @host.needs_compiler
 @pytest.mark.parametrize("file", sorted({name for name, _ in gpu_kernels.variants(SHARED[-1])}))
 def test_what_is_listed_compiles(tmp_path, file):
