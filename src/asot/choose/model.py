@@ -297,4 +297,5 @@ def _same(one: Distance, other: Distance) -> bool:
 
 def _equal(one: Any, other: Any) -> bool:
     """Of words, numbers, arrays and None."""
-    return np.array_equal(np.asarray(one, dtype=object), np.asarray(other, dtype=object))
+    a, b = np.asarray(one), np.asarray(other)
+    return (a.dtype.kind == "U") == (b.dtype.kind == "U") and np.array_equal(a, b)
