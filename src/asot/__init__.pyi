@@ -47,8 +47,8 @@ from asot.neighbors import radius_neighbors as radius_neighbors
 from asot.plans import TransportPlan as TransportPlan
 from asot.plans import plan as plan
 from asot.results.distances import Distances as Distances
-from asot.results.distances import Neighbors as Neighbors
-from asot.results.distances import RadiusNeighbors as RadiusNeighbors
+from asot.results.neighbors import Neighbors as Neighbors
+from asot.results.neighbors import RadiusNeighbors as RadiusNeighbors
 from asot.results.plans import Plans as Plans
 from asot.run.protocols import Status as Status
 from asot.saved import load_distances as load_distances

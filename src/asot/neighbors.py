@@ -20,7 +20,7 @@ from asot._typing import Parameters
 from asot.data.distributions import Distributions, read_both
 from asot.ground.costs import Metric
 from asot.request import Request, read_distance
-from asot.results.distances import Neighbors, RadiusNeighbors
+from asot.results.neighbors import Neighbors, RadiusNeighbors
 from asot.run.engine import Resources
 from asot.run.executors import ProgressLike
 from asot.run.protocols import Sink

@@ -24,7 +24,8 @@ from asot.estimate.exact_sample import EXACT_PAIRS
 from asot.estimate.known_spaces import KnownSpaces
 from asot.estimate.pair_features import Features, PairFeatures
 from asot.request import DEFAULT_AIM, Goal, Request, Strategy
-from asot.results.distances import Distances, Neighbors, with_model
+from asot.results.distances import Distances, with_model
+from asot.results.neighbors import Neighbors
 from asot.results.sinks import default_sink
 from asot.run import devices, gpu_engine
 from asot.run.engine import solve_work

@@ -23,8 +23,9 @@ from asot.estimate.known_spaces import KnownSpaces
 from asot.exact.auto import exact_solver, exact_work
 from asot.ground.metrics import FROM_POINTS
 from asot.request import Accuracy, Distance, Request
-from asot.results.distances import Distances, Neighbors, named
+from asot.results.distances import Distances, named
 from asot.results.model import ModelBase
+from asot.results.neighbors import Neighbors
 from asot.results.sinks import default_sink
 from asot.run.engine import Ready, Resources, Work, solve_work
 from asot.run.executors import kept_threads, one_thread_per_product

@@ -21,7 +21,7 @@ from asot.index.recall import Found, Rehearsal, as_recall, rehearse
 from asot.index.search import CERTAIN, Answer, Nearest, Queries, Query, Trust
 from asot.index.settings import read_settings
 from asot.neighbors import kneighbors, radius_neighbors
-from asot.results.distances import Neighbors, RadiusNeighbors
+from asot.results.neighbors import Neighbors, RadiusNeighbors
 from asot.run import devices
 from asot.run.engine import Resources
 from asot.run.executors import Progress, ProgressLike, Stop, local_executor

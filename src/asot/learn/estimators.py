@@ -25,7 +25,7 @@ from asot.learn.kernel import Kernel, kernel
 from asot.learn.recent import key_of, known_distances, recalled, remember
 from asot.neighbors import kneighbors, radius_neighbors
 from asot.renamed import prune_of
-from asot.results.distances import Neighbors, RadiusNeighbors
+from asot.results.neighbors import Neighbors, RadiusNeighbors
 from asot.run import devices
 from asot.run.executors import ProgressLike
 from asot.validation import as_choice, as_positive_int

@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from asot._typing import Info
 from asot.native import Doubles, Int, Ints, Record, entry
-from asot.results.distances import Distances, Neighbors
+from asot.results.distances import Distances
+from asot.results.neighbors import Neighbors
 from asot.run import engine
 from asot.run.executors import ProgressLike
 from asot.run.pairs import AllPairs, ListedPairs, PairSet, tiles

@@ -20,7 +20,8 @@ from asot.exact.price import best_split, mean_seconds
 from asot.ground.costs import prepare_cost
 from asot.ground.metrics import ON_GPUS
 from asot.request import Distance, Request
-from asot.results.distances import Neighbors, RadiusNeighbors, named
+from asot.results.distances import named
+from asot.results.neighbors import Neighbors, RadiusNeighbors
 from asot.run import devices
 from asot.run.cluster import Cluster
 from asot.run.engine import active_cluster

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from asot._typing import Float, Identity, Info
 from asot.data.npz import atomic_write, plain_ids, read_arrays, save_arrays
 from asot.printable import printable
-from asot.results.distances import Distances, Neighbors, StoredResult
+from asot.results.distances import Distances, StoredResult
 from asot.results.model import NO_MODEL, ModelBase
+from asot.results.neighbors import Neighbors
 from asot.results.sinks import default_sink, keep_nearest
 from asot.run.engine import Resources
 from asot.run.executors import ProgressLike
