@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import asot
+from asot.exact import auto
 from asot.exact.any_cost import ExactAnyCost
 from asot.exact.auto import exact_solver, exact_work
 from asot.exact.nested_labels import NestedLabels
@@ -70,3 +71,29 @@ def test_no_other_module_makes_an_exact_solver_of_points():
                 if SOLVERS & {part.id for part in named if isinstance(part, ast.Name)}:
                     makers.add(str(file.relative_to(HERE)))
     assert makers == {"exact/auto.py"}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda D: asot.pairwise_exact(D),
+        lambda D: asot.pairwise(D, estimate="calibrated", n_anchors=4),
+        lambda D: asot.pairwise(D, max_error="1%", n_anchors=4, estimate="anchor"),
+        lambda D: asot.pairwise(D, max_error="1%", n_anchors=4, estimate="calibrated"),
+        lambda D: asot.kneighbors(D, 3),
+    ],
+    ids=["exact", "sample", "guaranteed", "guaranteed estimates", "search"],
+)
+def test_a_solver_that_takes_points_is_used_by_every_call(call, monkeypatch):
+    class Another(ExactPoints):
+        solved = 0
+
+        def solve(self, rows, columns, stop):
+            Another.solved += len(rows)
+            return super().solve(rows, columns, stop)
+
+    monkeypatch.setattr(
+        auto, "points_solver", lambda histograms, ground, start, *_, **__: Another(histograms, ground, start)
+    )
+    call(clouds(9, 3))
+    assert Another.solved > 0

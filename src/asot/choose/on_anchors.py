@@ -14,7 +14,7 @@ from asot.entropic.cpu import SinkhornSharedCost
 from asot.entropic.options import SinkhornOptions
 from asot.estimate.attempts import CoarseAttempts
 from asot.estimate.coarse import CoarseValues
-from asot.exact.auto import euclidean_simplex
+from asot.exact.auto import euclidean_solver
 from asot.exact.cost_check import is_metric
 from asot.exact.shared_cost import ExactSharedCost
 from asot.ground.metrics import TRANSFORMED
@@ -47,7 +47,7 @@ def solve_on_anchors(request: Request, space: AnchorSpace, reg: Any, *, given: b
         if given:
             warn_far_from_anchors(space.proven, radii)
         if request.max_error is not None:
-            exact = euclidean_simplex(request.both, request.column_start)
+            exact = euclidean_solver(request.both, request.column_start)
             solver = Guaranteed(solver, exact, request.max_error)
         return solve_work(Work(request.pairs, Ready(solver), notes=notes), request.bounded_sink, request.resources)
 

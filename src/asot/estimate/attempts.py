@@ -33,7 +33,7 @@ from asot.estimate.coarse import NORM_NAMES, Cells, Coarse
 from asot.estimate.cuda import FeaturesCuda
 from asot.estimate.exact_sample import ExactSample, Sampler, exact_distances, solve_exactly
 from asot.estimate.pair_features import Features, OnAnchors, PairFeatures, View, coordinates_of
-from asot.exact.auto import euclidean_simplex, exact_solver
+from asot.exact.auto import euclidean_solver, exact_solver
 from asot.exact.cost_check import is_metric
 from asot.exact.shared_cost import ExactSharedCost
 from asot.ground.metrics import KERNELS, Ground, prepare_metric
@@ -234,7 +234,7 @@ class AnchorAttempts(Attempts[View]):
         return self._space is not None and self._space.proven is not self._space
 
     def exact_solver(self) -> Solver:
-        return euclidean_simplex(self._request.both, self._request.column_start)
+        return euclidean_solver(self._request.both, self._request.column_start)
 
     def exact_pairs(self, rows: Indices, columns: Indices) -> Float:
         return exact_distances(self._request.both, rows, columns, self._resources)

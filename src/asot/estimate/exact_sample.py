@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from asot._typing import Float, Indices
 from asot.data.distributions import Distributions
 from asot.estimate.pair_features import Features
-from asot.exact.auto import euclidean_simplex
+from asot.exact.auto import euclidean_solver
 from asot.run import engine
 from asot.run.engine import Resources
 from asot.run.executors import Progress, meanwhile
@@ -305,7 +305,7 @@ def _of_every_pair(field: str, pairs: PairSet, solver: Solver, resources: Resour
 def exact_distances(D: Distributions, rows: Indices, columns: Indices, resources: Resources) -> Float:
     """W_1 (P,) of a few pairs, looking only at the distributions they name."""
     named, index = np.unique(np.stack([rows, columns]), return_inverse=True)
-    solver = euclidean_simplex(D[named])
+    solver = euclidean_solver(D[named])
     few = ListedPairs(index.reshape(2, -1).T, len(named), len(named), symmetric=True)
     return solve_exactly(few, solver, resources)
 

@@ -151,10 +151,10 @@ def simplex_of_points(histograms: SparseHistograms, ground: Ground, column_start
     return ExactPoints(histograms, ground, column_start)
 
 
-def euclidean_simplex(D: Distributions, column_start: int = 0) -> ExactPoints:
-    """The same for the Euclidean W_1 of a collection."""
+def euclidean_solver(D: Distributions, column_start: int = 0) -> Solver:
+    """The solver of the Euclidean W_1 of a collection, for few of its pairs, whichever they are."""
     histograms = sparse_histograms(D)
-    return ExactPoints(histograms, prepare_metric(histograms.points, "euclidean"), column_start)
+    return points_solver(histograms, prepare_metric(histograms.points, "euclidean"), column_start, n_pairs=0)
 
 
 def read_prices(unmatched: Any, pooled: Distributions, cost: GroundCost) -> Unmatched:
