@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 import asot
-from asot.exact.auto import euclidean_simplex, exact_work
+from asot.exact.auto import euclidean_solver, exact_work
 from asot.exact.one_or_two import ExactOneOrTwo, few_are_columns
 from asot.request import Distance, Request
 from asot.run.protocols import Notes
@@ -113,7 +113,7 @@ def test_an_engine_gives_the_same_numbers_as_the_short_way():
     assert isinstance(made, ExactOneOrTwo)
     rows, columns = np.divmod(np.arange(27), 9)
     np.testing.assert_array_equal(made.solve(rows, columns, STOP).values, asot.pairwise_exact(few, many).values)
-    simplex = euclidean_simplex(few + many, len(few)).solve(rows, columns, STOP).values
+    simplex = euclidean_solver(few + many, len(few)).solve(rows, columns, STOP).values
     np.testing.assert_allclose(made.solve(rows, columns, STOP).values, simplex, rtol=1e-13)
 
 
