@@ -13,9 +13,9 @@ import asot
 
 HERE = Path(asot.__file__).parent
 MANY = 8
-MOST_INSIDE = 3
+MOST_INSIDE = 0
 """Functions that no user calls, with more than eight parameters, as counted."""
-MOST_PUBLIC, MOST_COMMANDS = 15, 0
+MOST_PUBLIC, MOST_COMMANDS = 14, 0
 MOST_DICTIONARIES = 58
 """Uses of ``dict[str, Any]``, which says nothing about what is in it."""
 

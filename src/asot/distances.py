@@ -209,7 +209,7 @@ def pairwise_exact(
         D, E = read_both(D, E)
     is_usual = metric_params is None and unmatched is None and share is None and pairs is None and sink is None
     if is_usual and (E is not None or len(D.offsets) <= MOST_DISTRIBUTIONS + 1 or D.dim == 1):
-        few: Any = few_distances(D, E, p, metric, device, n_jobs, memory, progress, (_model, (D, E, p, metric)))
+        few: Any = few_distances(D, E, p, metric, (device, n_jobs, memory, progress), (_model, (D, E, p, metric)))
         if few is not None:
             return few
     devices.parse(device)

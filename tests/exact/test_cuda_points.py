@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist
 
 import asot
 from asot.data.distinct import sparse_histograms
-from asot.exact.cuda.points import ExactPointsCuda, Limits
+from asot.exact.cuda.points import ExactPointsCuda, Kernels, Limits
 from asot.exact.cuda.points_plan import (
     BLOCKS,
     CLASSES,
@@ -77,7 +77,9 @@ def solve(D, classes, *, metric="euclidean", table=True, pairs=None):
     histograms = sparse_histograms(D)
     ground = prepare_metric(histograms.points, metric)
     pairs = make_pairs(len(D), None, pairs)
-    solver = ExactPointsCuda(histograms, ground, n_pairs=10**9, classes=classes, table_bytes=None if table else 0)
+    solver = ExactPointsCuda(
+        histograms, ground, n_pairs=10**9, kernels=Kernels(table_bytes=None if table else 0, classes=classes)
+    )
     found = solver.on(numpy_as_cupy.DEVICE).solve(pairs, 0, len(pairs))
     expected = ExactPoints(histograms, ground).solve(*pairs.indices(0, len(pairs)), np.zeros(1, np.int64))
     return found, expected.values
@@ -123,7 +125,9 @@ def test_size_classes_run_side_by_side_where_memory_allows(gpu, monkeypatch):
     values = []
     for memory, n_streams in ((None, 3), (1, 1)):
         streams.clear()
-        solver = ExactPointsCuda(histograms, ground, n_pairs=10**9, classes=(NARROW, LONG, BLOCK), memory=memory)
+        solver = ExactPointsCuda(
+            histograms, ground, n_pairs=10**9, kernels=Kernels(memory, classes=(NARROW, LONG, BLOCK))
+        )
         values.append(solver.on(numpy_as_cupy.DEVICE).solve(pairs, 0, len(pairs)).values.get())
         assert len(set(streams)) == n_streams
     np.testing.assert_array_equal(*values)
@@ -271,7 +275,7 @@ def test_only_pairs_above_their_limits_are_left_out(gpu, own, most, metric, n_co
     expected = ExactPoints(histograms, ground).solve(rows, columns, np.zeros(1, np.int64)).values
     limits = np.quantile(expected, np.linspace(0.0, 0.4, len(D))) * np.where(np.arange(len(D)) % 3, 0.3, 1.0)
     known = Limits(lambda: (limits, limits), *profiles_of(histograms, ground, n_columns, 1))
-    solver = ExactPointsCuda(histograms, ground, n_pairs=66, classes=(own,), limits=known)
+    solver = ExactPointsCuda(histograms, ground, n_pairs=66, limits=known, kernels=Kernels(classes=(own,)))
     values = solver.on(numpy_as_cupy.DEVICE).solve(pairs, 0, len(pairs)).values.get()
     left_out = np.isinf(values)
     assert left_out.any()

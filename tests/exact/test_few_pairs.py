@@ -184,7 +184,7 @@ def test_many_pairs_of_long_points_go_the_general_way_which_has_a_table():
 
     def few(count, dim, metric="euclidean"):
         D = Distributions.from_list([rng.normal(size=(2, dim)) for _ in range(count)])
-        found = few_pairs.few_distances(D, None, 1, metric, "cpu", 1, None, False, (dict, ()))
+        found = few_pairs.few_distances(D, None, 1, metric, ("cpu", 1, None, False), (dict, ()))
         if found is not None:
             pairs = list(zip(*np.triu_indices(count, 1), strict=True))
             usual = asot.pairwise_exact(D, pairs=pairs, metric=metric)

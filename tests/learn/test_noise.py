@@ -112,3 +112,14 @@ def test_at_one_size_small_distributions_are_no_farther_than_large_ones():
 def test_a_size_that_a_distribution_does_not_have_is_refused():
     with pytest.raises(ValueError, match=r"size is 20, but distribution 0 .* has only 10 points with mass"):
         asot.size_matched(samples(5, [10, 30]), size=20)
+
+
+def test_draws_are_compared_by_any_distance_but_have_no_bounds():
+    D = samples(4, [20, 30, 40])
+    squared = asot.size_matched(D, n_draws=1, random_state=0, p=2, metric="cityblock", n_jobs=2)
+    plain = asot.size_matched(D, n_draws=1, random_state=0)
+    assert (squared.values > plain.values).all()
+    assert squared.info["p"] == 2
+    for word in ("bounds", "sink", "E", "unmatched", "eror"):
+        with pytest.raises(TypeError, match=f"takes no {word}=; what it passes on to pairwise is error, p,"):
+            asot.size_matched(D, **{word: None})

@@ -35,7 +35,7 @@ from asot.data.distributions import Distributions
 from asot.exact import small_clouds
 from asot.exact.any_cost import ExactAnyCost
 from asot.exact.cuda.any_cost import ExactAnyCostCuda
-from asot.exact.cuda.points import ExactPointsCuda, Limits
+from asot.exact.cuda.points import ExactPointsCuda, Kernels, Limits
 from asot.exact.cuda.points_plan import MOST_POINTS
 from asot.exact.distance_table import LARGEST, LONG, distance_table
 from asot.exact.nested_labels import NestedLabels, nested_codes
@@ -327,16 +327,10 @@ def gpu_solver(
 
     Pairs of more than ``most_points`` are left to the CPU.
     """
+    table_bytes = None if resources.memory is None else resources.budget // 2
+    kernels = Kernels(_working_memory(resources), table_bytes, most_points)
     return ExactPointsCuda(
-        histograms,
-        ground,
-        column_start,
-        n_pairs=n_pairs,
-        memory=_working_memory(resources),
-        table_bytes=None if resources.memory is None else resources.budget // 2,
-        n_jobs=resources.jobs,
-        limits=limits,
-        most_points=most_points,
+        histograms, ground, column_start, n_pairs=n_pairs, n_jobs=resources.jobs, limits=limits, kernels=kernels
     )
 
 

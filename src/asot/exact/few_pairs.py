@@ -236,15 +236,15 @@ def is_usual(device: Any, n_jobs: Any, progress: Any) -> bool:
 
 
 def few_distances(
-    D: Distributions, E: Distributions | None, p: Any, metric: Any, device: Any, n_jobs: Any, memory: Any,
-    progress: Any, later: Later,
-) -> Distances | None:  # fmt: skip
+    D: Distributions, E: Distributions | None, p: Any, metric: Any, words: tuple[Any, Any, Any, Any], later: Later
+) -> Distances | None:
     """All pairs of an ordinary call, if they are few and small: then what is around a solver costs more than it.
 
-    Nothing is made of the arguments but what is needed, since a pair of five points takes a microsecond. The plainest
-    call is read here and now: asking one function after the other takes longer than the pair. ``later`` makes fields of
-    the result that others know.
+    ``words``: device, n_jobs, memory, progress. ``later`` makes fields of the result that others know. Nothing is made
+    of the arguments but what is needed, since a pair of five points takes a microsecond. The plainest call is read here
+    and now: asking one function after the other takes longer than the pair.
     """
+    device, n_jobs, memory, progress = words
     if (
         E is None and memory is None and (progress is None or progress is False) and type(p) is int and p == 1
         and type(metric) is str and type(device) is str and (device == "auto" or device == "cpu")
@@ -254,13 +254,13 @@ def few_distances(
         desks = None if points is None else _plain_desks(*points.shape, len(D.offsets), metric, points.dtype.char)
         if desks is not None:
             return _solved(desks, D, None, 1.0, metric, device, n_jobs or 1, later)
-    return _less_plain(D, E, p, metric, (device, n_jobs, memory, progress), later)
+    return _less_plain(D, E, p, metric, words, later)
 
 
 def _less_plain(
     D: Distributions, E: Distributions | None, p: Any, metric: Any, words: tuple[Any, Any, Any, Any], later: Later
 ) -> Distances | None:
-    """The same for two collections, points on a line, and other ``words``: device, n_jobs, memory, progress."""
+    """The same for two collections, points on a line, and other words."""
     device, n_jobs, memory, progress = words
     if not (type(metric) is str and metric in METRICS and is_usual(device, n_jobs, progress)):
         return None

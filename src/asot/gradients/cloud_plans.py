@@ -8,7 +8,7 @@ Imported with the first call.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -87,33 +87,42 @@ def _units(x: Tensor, y: Tensor, offsets: tuple[Tensor, Tensor], pairs: Tensor, 
     return (bits << 52).view(torch.float64)
 
 
-def _solve(
-    x: Tensor,
-    y: Tensor,
-    a: Tensor | None,
-    b: Tensor | None,
-    x_offsets: Tensor,
-    y_offsets: Tensor,
-    pairs: Tensor,
-    rows: int,
-    columns: int,
-    power: float,
-    metric: str,
-    potentials: bool,
-) -> tuple[Tensor, ...]:
-    """The parts of a `CloudPlan` for pairs (P, 2) of clouds x (N, d) and y (M, d), without potentials if they are not
-    wanted, and powers of two (P,) by which coordinates were divided, as costs are in potentials. ``rows`` and
-    ``columns`` count the points of all first, and of all second clouds."""
+class CloudBatch(NamedTuple):
+    """What the operation is given: pairs (P, 2) of clouds x (N, d) and y (M, d), cut at their offsets."""
+
+    x: Tensor
+    y: Tensor
+    a: Tensor | None
+    b: Tensor | None
+    x_offsets: Tensor
+    y_offsets: Tensor
+    pairs: Tensor
+    rows: int
+    columns: int
+    """Points of all first, and of all second clouds."""
+    power: float
+    metric: str
+    potentials: bool
+    """Whether they are wanted."""
+
+
+def _solve(*arguments: Any) -> tuple[Tensor, ...]:
+    """The parts of a `CloudPlan` for the fields of a `CloudBatch`, and powers of two (P,) by which coordinates were
+    divided, as costs are in potentials."""
+    given = CloudBatch(*arguments)
+    x, y, power, potentials = given.x, given.y, given.power, given.potentials
     home = home_of(x)
     real = x.dtype if x.dtype == y.dtype and x.dtype in REALS else torch.float64
     points = [in_one_piece(part, home, real) for part in (x, y)]
-    first, second = pairs.unbind(1)
-    left = _side(a, x_offsets, first, rows, home)
-    right = _side(b, y_offsets, second, columns, home)
-    unit = _units(x.detach().to(home), y.detach().to(home), (x_offsets, y_offsets), pairs, power)
-    costs = Clouds(points[0], points[1], CODES[metric], power, None if unit is None else 1.0 / unit)
-    problems = torch.arange(len(pairs), device=home)
-    pair = problems.repeat_interleave(left.sizes + right.sizes, output_size=rows + columns)
+    offsets = given.x_offsets, given.y_offsets
+    first, second = given.pairs.unbind(1)
+    left = _side(given.a, offsets[0], first, given.rows, home)
+    right = _side(given.b, offsets[1], second, given.columns, home)
+    unit = _units(x.detach().to(home), y.detach().to(home), offsets, given.pairs, power)
+    costs = Clouds(points[0], points[1], CODES[given.metric], power, None if unit is None else 1.0 / unit)
+    problems = torch.arange(len(given.pairs), device=home)
+    n_arcs = given.rows + given.columns
+    pair = problems.repeat_interleave(left.sizes + right.sizes, output_size=n_arcs)
     dtype, device = wide(x), x.device
 
     def finish(plans: Plans) -> tuple[Tensor, ...]:
@@ -121,11 +130,11 @@ def _solve(
         parts = (
             pair, plans.ends[0] + left.starts[pair], plans.ends[1] + right.starts[pair], plans.mass,
             *_places(left, problems, potentials), plans.f, *_places(right, problems, potentials),
-            plans.g, problems.new_ones(len(pairs), dtype=torch.float64) if unit is None else unit,
+            plans.g, problems.new_ones(len(problems), dtype=torch.float64) if unit is None else unit,
         )  # fmt: skip
         return tuple(part.to(device, dtype if part.is_floating_point() else None) for part in parts)
 
-    return solve(left, right, costs, finish, potentials=potentials, balance=balance_of(a, b))
+    return solve(left, right, costs, finish, potentials=potentials, balance=balance_of(given.a, given.b))
 
 
 def _places(side: Side, problems: Tensor, potentials: bool) -> tuple[Tensor, Tensor]:
@@ -138,15 +147,17 @@ def _places(side: Side, problems: Tensor, potentials: bool) -> tuple[Tensor, Ten
     return problem, side.starts[problem] + within
 
 
-def _shapes(x: Tensor, *given: Any) -> tuple[Tensor, ...]:
-    """As `_solve` has them, for what it is given."""
-    pairs, rows, columns, _, _, potentials = given[5:]
+def _shapes(*arguments: Any) -> tuple[Tensor, ...]:
+    """Empty parts as `_solve` returns them."""
+    given = CloudBatch(*arguments)
+    x = given.x
 
     def room(size: Any, kinds: str) -> list[Tensor]:
         return [x.new_empty((size,), dtype=wide(x) if kind == "f" else torch.int64) for kind in kinds]
 
-    f, g = (rows, columns) if potentials else (0, 0)
-    return (*room(rows + columns, "iiif"), *room(f, "iif"), *room(g, "iif"), *room(pairs.shape[0], "f"))
+    f, g = (given.rows, given.columns) if given.potentials else (0, 0)
+    n_arcs = given.rows + given.columns
+    return (*room(n_arcs, "iiif"), *room(f, "iif"), *room(g, "iif"), *room(given.pairs.shape[0], "f"))
 
 
 _SCHEMA = (
@@ -159,8 +170,8 @@ _clouds: Any = torch.library.custom_op("asot::clouds", _solve, mutates_args=(), 
 _clouds.register_fake(_shapes)
 
 
-def solve_clouds(*given: Any) -> tuple[CloudPlan, Tensor]:
-    """What `_solve` makes of these arguments, as an operation: plans and units."""
+def solve_clouds(given: CloudBatch) -> tuple[CloudPlan, Tensor]:
+    """What `_solve` makes of them, as an operation: plans and units."""
     *plans, unit = _clouds(*given)
     return CloudPlan(*plans), unit
 
@@ -168,8 +179,7 @@ def solve_clouds(*given: Any) -> tuple[CloudPlan, Tensor]:
 @_clouds.register_vmap
 def _over_batches(info: Any, in_dims: Any, *given: Any) -> Any:
     """V batches are one longer batch of V times as many clouds, whose plans are cut apart again."""
-    V = info.batch_size
-    x_offsets, y_offsets, pairs, rows, columns, *how = given[4:]
+    V, one = info.batch_size, CloudBatch(*given)
     if any(dim is not None for dim in in_dims[4:]):
         raise NotImplementedError("vmap maps points and masses of asot.gradients, but neither offsets nor pairs")
     whole: list[Any] = [
@@ -177,15 +187,19 @@ def _over_batches(info: Any, in_dims: Any, *given: Any) -> Any:
         for t, dim in zip(given[:4], in_dims, strict=False)
     ]
     x, y, a, b = whole
-    N, M, P = x.shape[0] // V, y.shape[0] // V, pairs.shape[0]
+    N, M, P = x.shape[0] // V, y.shape[0] // V, one.pairs.shape[0]
     step = torch.arange(V, device="cpu")[:, None]
     bounds = [
         torch.cat([offsets[:1], (offsets[None, 1:] + step * size).flatten()])
-        for offsets, size in ((x_offsets, N), (y_offsets, M))
+        for offsets, size in ((one.x_offsets, N), (one.y_offsets, M))
     ]
-    clouds = torch.tensor([len(x_offsets) - 1, len(y_offsets) - 1], device="cpu")
-    listed = (pairs[None] + step[:, :, None] * clouds).flatten(0, 1)
-    out = _clouds(x, y, a, b, *bounds, listed, V * rows, V * columns, *how)
+    clouds = torch.tensor([len(one.x_offsets) - 1, len(one.y_offsets) - 1], device="cpu")
+    listed = (one.pairs[None] + step[:, :, None] * clouds).flatten(0, 1)
+    batch = one._replace(
+        x=x, y=y, a=a, b=b, x_offsets=bounds[0], y_offsets=bounds[1], pairs=listed,
+        rows=V * one.rows, columns=V * one.columns,
+    )  # fmt: skip
+    out = _clouds(*batch)
     *plans, unit = (part.view(V, len(part) // V) for part in out)
     apart = CloudPlan(*plans)
     shift = step.to(x.device)

@@ -189,13 +189,26 @@ def _plans(
     first: GivenClouds, second: GivenClouds, pairs: Tensor, p: float, metric: str, *, potentials: bool
 ) -> tuple[CloudPlan, Tensor]:
     """Plans, and the powers of two that coordinates were divided by; potentials are in units of their power."""
-    from asot.gradients.cloud_plans import solve_clouds
+    from asot.gradients.cloud_plans import CloudBatch, solve_clouds
 
-    rooms = first.points_of(pairs[:, 0], "x"), second.points_of(pairs[:, 1], "y")
-    tensors = (
-        None if part is None else part.detach() for part in (first.points, second.points, first.masses, second.masses)
+    def bare(part: Tensor | None) -> Any:
+        return None if part is None else part.detach()
+
+    batch = CloudBatch(
+        x=bare(first.points),
+        y=bare(second.points),
+        a=bare(first.masses),
+        b=bare(second.masses),
+        x_offsets=first.offsets,
+        y_offsets=second.offsets,
+        pairs=pairs,
+        rows=first.points_of(pairs[:, 0], "x"),
+        columns=second.points_of(pairs[:, 1], "y"),
+        power=_power(p, metric),
+        metric=metric,
+        potentials=potentials,
     )
-    return solve_clouds(*tensors, first.offsets, second.offsets, pairs, *rooms, _power(p, metric), metric, potentials)
+    return solve_clouds(batch)
 
 
 def _power(p: float, metric: str) -> float:

@@ -43,6 +43,10 @@ DEVIATIONS = 2.5
 """Differences within so many standard errors may be chance."""
 
 
+FOR_DRAWS = "error", "p", "metric", "metric_params", "device", "n_jobs", "memory", "progress"
+"""Arguments of `pairwise` that hold for each draw. Bounds would be those of one draw, and draws have equal masses."""
+
+
 @dataclass(frozen=True, eq=False)
 class NoiseFloor:
     """How far apart samples of the same distribution are.
@@ -208,15 +212,11 @@ def size_matched(
     size: int | None = None,
     min_size: int | None = None,
     n_draws: int = 4,
-    error: float | str | None = "2%",
     pairs: ArrayLike | None = None,
-    device: str = "auto",
-    n_jobs: int | None = None,
-    memory: int | str | None = None,
-    progress: ProgressLike = None,
     random_state: Any = None,
+    **how: Any,
 ) -> Distances:
-    """W_1 within a collection with every distribution at the same size, averaged over random draws.
+    """Distances within a collection with every distribution at the same size, averaged over random draws.
 
     Parameters
     ----------
@@ -229,10 +229,13 @@ def size_matched(
         ``info["left_out"]``. The result has the ids of those that are kept.
     n_draws : int
         Number of draws to average over.
-    error, pairs, device, n_jobs, memory, progress
-        As in `pairwise`, for each draw.
+    pairs : array-like of int (P, 2), optional
+        Which pairs. Default: all i < j.
     random_state : int, RandomState or None
         Seed of the draws; None is a fixed one.
+    **how
+        For each draw, as in `pairwise`: ``error``, ``p``, ``metric``, ``metric_params``, ``device``, ``n_jobs``,
+        ``memory``, ``progress``.
 
     Returns
     -------
@@ -252,6 +255,9 @@ def size_matched(
     True
     """
     D = as_distributions(D)
+    for word in how:
+        if word not in FOR_DRAWS:
+            raise TypeError(f"size_matched takes no {word}=; what it passes on to pairwise is {', '.join(FOR_DRAWS)}")
     n_draws = as_positive_int(n_draws, "n_draws")
     held = np.add.reduceat(D.masses > 0, D.offsets[:-1])
     kept = np.arange(len(D)) if min_size is None else _large_enough(D, held, as_positive_int(min_size, "min_size"))
@@ -268,8 +274,7 @@ def size_matched(
             f"ask for fewer, or leave it out: min_size={size}"
         )
     rng = np.random.default_rng(as_seed(random_state))
-    how: dict[str, Any] = {"error": error, "pairs": pairs, "device": device, "n_jobs": n_jobs, "memory": memory}
-    results = [pairwise(_drawn(D, size, rng), progress=progress, **how) for _ in range(n_draws)]
+    results = [pairwise(_drawn(D, size, rng), pairs=pairs, **how) for _ in range(n_draws)]
     values = np.stack([r.values for r in results])
     spread = values.std(axis=0, ddof=1) / np.sqrt(n_draws) if n_draws > 1 else np.zeros(values.shape[1])
     info = {**results[0].info, "size": size, "n_draws": n_draws, **({"left_out": names} if names else {})}

@@ -99,6 +99,22 @@ class Limits(NamedTuple):
 NO_LIMITS = Limits(lambda: (np.empty(0), np.empty(0)), np.empty((0, 0), np.float32), 0, 0.0, 0.0)
 
 
+class Kernels(NamedTuple):
+    """Which kernels there are on each GPU, and what they may take."""
+
+    memory: int | None = None
+    """Bytes that those of a tile may work in; None: a part of the GPU's free memory."""
+    table_bytes: int | None = None
+    """Bound on a table of distances; None: a part of the GPU's free memory."""
+    most_points: int = MOST_POINTS
+    """Pairs with more points left on a side may be left to the CPU, which is faster with them."""
+    classes: tuple[SizeClass | BlockClass, ...] | None = None
+    """Kernels by size; None: those that are fastest with these points."""
+
+
+USUAL_KERNELS = Kernels()
+
+
 class ExactPointsCuda(DeviceSolver):
     """Prepared once from sparse histograms and a ground metric; copies itself to GPUs.
 
@@ -110,15 +126,10 @@ class ExactPointsCuda(DeviceSolver):
         Added to column indices: the second collection of a rectangle follows the first one.
     n_pairs : int
         How many pairs there will be, which decides whether a table of distances pays off.
-    memory : int, optional
-        Bytes that the kernels of a tile may work in, on each GPU; None: a part of its free memory.
-    table_bytes : int, optional
-        Bound on a table of distances; None: a part of the GPU's free memory.
     n_jobs : int
         Threads for pairs that are left to the CPU.
     limits : Limits, optional
-    most_points : int
-        Pairs with more points left on a side may be left to the CPU, which is faster with them.
+    kernels : Kernels
     """
 
     stage = "exact distances"
@@ -130,19 +141,13 @@ class ExactPointsCuda(DeviceSolver):
         column_start: int = 0,
         *,
         n_pairs: int,
-        memory: int | None = None,
-        table_bytes: int | None = None,
         n_jobs: int = 1,
         limits: Limits | None = None,
-        most_points: int = MOST_POINTS,
-        classes: tuple[SizeClass | BlockClass, ...] | None = None,
+        kernels: Kernels = USUAL_KERNELS,
     ) -> None:
         self.histograms, self.ground, self.column_start = histograms, ground, column_start
         self.masses: NDArray[np.int64] = quantize_sparse(histograms.offsets, histograms.masses)
-        self.memory, self.table_bytes = memory, table_bytes
-        self.classes = classes
-        self.limits = limits
-        self.most_points = most_points
+        self.limits, self.kernels = limits, kernels
         self._n_jobs, self._n_pairs = n_jobs, n_pairs
         self._devices: dict[int, ExactPointsOnDevice] = {}
         sizes = np.diff(histograms.offsets)
@@ -207,12 +212,13 @@ class ExactPointsOnDevice(OnDevice):
         self._numbers = np.int32(n), np.int32(depth), np.float64(host.ground.order)
         self._exponent = np.int32(host.ground.exponent)
         self._distances = cupy.asarray(np.pad(host.ground.points, ((0, 0), (0, depth - d))))
+        allowed = host.kernels
         has_table = host.wants_table and 8 * n * n <= (
-            free_bytes() // TABLE_SHARE if host.table_bytes is None else host.table_bytes
+            free_bytes() // TABLE_SHARE if allowed.table_bytes is None else allowed.table_bytes
         )
         from_coordinates = LONG_CLASSES if depth >= LONG else CLASSES_FROM_COORDINATES
-        classes = host.classes or (CLASSES if has_table else from_coordinates)
-        self._classes = classes_for(min(host.largest, host.most_points), shared, classes)
+        classes = allowed.classes or (CLASSES if has_table else from_coordinates)
+        self._classes = classes_for(min(host.largest, allowed.most_points), shared, classes)
         most = [own.most_rows for own in self._classes], [own.most_columns for own in self._classes]
         self._most = [cupy.asarray(np.array(bound, dtype=np.int32)) for bound in most]
         if has_table:
@@ -221,7 +227,7 @@ class ExactPointsOnDevice(OnDevice):
         self._limits = host.limits or NO_LIMITS
         self._profiles = *self._limits.arguments(), np.float64(host.ground.order), self._exponent
         self.n_solved = cupy.zeros(1, dtype=np.uint64)
-        memory = working_bytes(host.memory)
+        memory = working_bytes(allowed.memory)
         self._kernels = [(own.kernel, own.launch(shared, memory, self._n_blocks, source)) for own in self._classes]
         needed = [launch.far_words for _, launch in self._kernels]
         self._side_by_side = 4 * sum(needed) <= memory
