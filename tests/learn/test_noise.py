@@ -109,6 +109,12 @@ def test_at_one_size_small_distributions_are_no_farther_than_large_ones():
     assert np.all(matched.error >= 0)
 
 
+def test_distances_at_one_size_are_not_extended_by_distributions_of_any_size():
+    D = samples(4, [20, 30, 40])
+    with pytest.raises(ValueError, match="cannot be extended"):
+        asot.size_matched(D[:2], n_draws=1).extend(D[2:])
+
+
 def test_a_size_that_a_distribution_does_not_have_is_refused():
     with pytest.raises(ValueError, match=r"size is 20, but distribution 0 .* has only 10 points with mass"):
         asot.size_matched(samples(5, [10, 30]), size=20)

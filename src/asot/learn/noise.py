@@ -278,7 +278,8 @@ def size_matched(
     values = np.stack([r.values for r in results])
     spread = values.std(axis=0, ddof=1) / np.sqrt(n_draws) if n_draws > 1 else np.zeros(values.shape[1])
     info = {**results[0].info, "size": size, "n_draws": n_draws, **({"left_out": names} if names else {})}
-    found = {"values": values.mean(axis=0), "error": spread, "lower": None, "upper": None}
+    found: dict[str, Any] = {"values": values.mean(axis=0), "error": spread, "lower": None, "upper": None}
+    found["model"] = None  # of one draw, which other distributions would be compared with
     return replace(results[0], **found, info=info, names=(ids, ids), checked=False)
 
 
