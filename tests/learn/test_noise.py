@@ -109,10 +109,12 @@ def test_at_one_size_small_distributions_are_no_farther_than_large_ones():
     assert np.all(matched.error >= 0)
 
 
-def test_distances_at_one_size_are_not_extended_by_distributions_of_any_size():
+def test_distances_at_one_size_or_above_noise_are_not_extended_by_plain_ones():
     D = samples(4, [20, 30, 40])
-    with pytest.raises(ValueError, match="cannot be extended"):
-        asot.size_matched(D[:2], n_draws=1).extend(D[2:])
+    old = D[:2]
+    for r in (asot.size_matched(old, n_draws=1), asot.pairwise_exact(old).above_noise(asot.noise_floor(old))):
+        with pytest.raises(ValueError, match="cannot be extended"):
+            r.extend(D[2:])
 
 
 def test_a_size_that_a_distribution_does_not_have_is_refused():

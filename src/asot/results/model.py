@@ -37,5 +37,5 @@ class ModelBase(ABC):
 NO_MODEL = (
     "this result does not know what it was made with, so it cannot be extended: results of asot.pairwise and "
     "asot.pairwise_exact do, in memory and in .npz files (r.save), unless they are distances on anchors "
-    "(estimate='anchor', reg=...), means over draws (size_matched), or were saved by an older version"
+    "(estimate='anchor', reg=...), means over draws (size_matched) or above noise, or were saved by an older version"
 )

@@ -29,7 +29,7 @@ def above_noise(result: Distances, noise: Any) -> Distances:
     own = np.ldexp(own, -exponent)
     info = {**result.info, "above_noise": True, "noise_share": float(own.mean() / max(values.mean(), 1e-300))}
     values = np.ldexp(np.sqrt(np.maximum(values**2 - own**2, 0.0)), exponent)
-    return replace(result, values=values, lower=None, upper=None, info=info, checked=False)
+    return replace(result, values=values, lower=None, upper=None, info=info, model=None, checked=False)
 
 
 def noise_matrix(noise: Any, n: int, ids: NDArray[Any]) -> NDArray[np.float64]:
