@@ -5,7 +5,7 @@ Each function returns what `Distributions` is made of: new points, offsets, mass
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -22,6 +22,8 @@ def flatten_list(arrays: Sequence[Any], masses: Any, ids: Any) -> Flat:
     """From point arrays (n_i, d) with mass arrays (n_i,), or from (points, masses) tuples."""
     if hasattr(arrays, "reindex"):  # a pandas column of arrays
         masses, ids = in_order_of(masses, arrays, "masses", "arrays"), in_order_of(ids, arrays, "ids", "arrays")
+    if isinstance(arrays, Mapping):
+        raise TypeError("from_list takes a list of arrays; of a dictionary: from_list(list(d.values()), ids=list(d))")
     entries = list(arrays)
     if not entries:
         raise ValueError("the collection is empty: from_list needs at least one distribution")

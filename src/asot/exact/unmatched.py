@@ -9,10 +9,11 @@ import numpy as np
 
 from asot._typing import Float, Identity, Indices
 from asot.data.distributions import Distributions
+from asot.data.reading import place_of
 from asot.ground.costs import GroundCost
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN, MINKOWSKI, TRANSFORMED
 from asot.request import Share
-from asot.validation import to_float_array
+from asot.validation import first_false, to_float_array
 
 CONSTANT_SLACK = 1.0 + 1e-12
 """A distance may be this much above twice a constant price: rounding must not refuse a price that just suffices."""
@@ -103,8 +104,13 @@ def read_unmatched(unmatched: Any, pooled: Distributions, index: Indices, cost: 
             f"unmatched has shape {given.shape}; as an array it is the price of each of the {len(index)} points, those "
             "of the second collection after those of the first"
         )
-    if not np.isfinite(given).all() or given.min() < 0:
-        raise ValueError("unmatched must be finite prices ≥ 0")
+    good = np.isfinite(given) & (given >= 0)
+    if not good.all():
+        (first,) = first_false(good)
+        i, row = place_of(first, pooled.offsets)
+        raise ValueError(
+            f"unmatched is {given[first]:g} at point {row} of {pooled.label(i)}; prices must be finite and ≥ 0"
+        )
     held = index >= 0
     prices = np.zeros(n)
     prices[index[held]] = given[held]
