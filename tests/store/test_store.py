@@ -227,6 +227,13 @@ def test_another_call_is_refused_with_the_difference(path, change, says):
         asot.emd_many(change.get("A", A), cost=change.get("cost", COST), sink=sink)
 
 
+def test_arguments_are_named_before_what_follows_from_them(path):
+    D = asot.Distributions(POINTS, [0, 2, 4, 6])
+    asot.pairwise_exact(D, sink=Store(path))
+    with pytest.raises(ValueError, match=r"the result of another call: p was 1 and is now 2; "):
+        asot.pairwise_exact(D, p=2, sink=Store(path))
+
+
 def test_another_version_of_asot_is_refused(path, monkeypatch):
     asot.emd_many(A, cost=COST, sink=Store(path))
     monkeypatch.setattr(asot, "__version__", "99.0")
