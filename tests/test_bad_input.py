@@ -195,10 +195,15 @@ def test_weights_of_another_vocabulary():
         Distributions.from_weights(np.ones(3), np.eye(3))
 
 
-@pytest.mark.parametrize("values", [3, [], "points", None])
+@pytest.mark.parametrize("values", [3, "points", None])
 def test_something_that_is_not_a_collection(values):
     with raises_saying("expected asot.Distributions or a list of point arrays (n_i, d)", TypeError):
         as_distributions(values)
+
+
+def test_an_empty_list_is_an_empty_collection():
+    with raises_saying("the collection is empty: from_list needs at least one distribution"):
+        asot.pairwise_exact([])
 
 
 # ------------------------------------------------------------------------------------------- costs

@@ -34,6 +34,25 @@ def cohort(n=12, shift=3.0):
     return D, cells
 
 
+def test_data_frames_of_a_list_have_the_columns_of_the_first_one():
+    rng = np.random.default_rng(0)
+    frames = [pd.DataFrame(rng.normal(size=(4, 2)), columns=["x", "y"]) for _ in range(3)]
+    turned = [frames[0], frames[1][["y", "x"]], frames[2]]
+    expected = Distributions.from_list(frames)
+    np.testing.assert_array_equal(Distributions.from_list(turned).points, expected.points)
+    np.testing.assert_array_equal(asot.pairwise_exact(turned).values, asot.pairwise_exact(expected).values)
+    masses = [pd.Series([1.0, 2.0, 3.0, 4.0])] * 3
+    np.testing.assert_array_equal(Distributions.from_list(turned, masses).points, expected.points)
+    np.testing.assert_array_equal(
+        Distributions.from_list(list(zip(turned, masses, strict=True))).points, expected.points
+    )
+    other = [frames[0], frames[1].set_axis(["u", "v"], axis=1), frames[2].to_numpy()]  # names of other things
+    np.testing.assert_array_equal(Distributions.from_list(other).points, expected.points)
+    pl = pytest.importorskip("polars")
+    of_polars = [pl.DataFrame(dict(frame)) for frame in turned]
+    np.testing.assert_array_equal(Distributions.from_list(of_polars).points, expected.points)
+
+
 def test_an_index_and_keys_are_looked_up_by_id():
     assert in_order_of_ids(GROUPS, "groups", IDS).tolist() == ["x", "x", "y"]
     assert in_order_of_ids(GROUPS.to_dict(), "groups", IDS) == ["x", "x", "y"]

@@ -241,6 +241,13 @@ def test_another_version_of_asot_is_refused(path, monkeypatch):
         asot.emd_many(A, cost=COST, sink=Store(path))
 
 
+def test_a_file_is_left_alone(tmp_path):
+    file = tmp_path / "letter.txt"
+    file.write_text("dear")
+    with pytest.raises(NotADirectoryError, match=r"letter\.txt is a file, and a store is a folder"):
+        asot.emd_many(A, cost=COST, sink=Store(file))
+
+
 def test_a_folder_with_other_things_is_left_alone(tmp_path):
     (tmp_path / "letter.txt").write_text("dear")
     with pytest.raises(ValueError, match="other things in it"):

@@ -339,7 +339,7 @@ def as_distributions(values: Any) -> Distributions:
     if isinstance(values, Distributions):
         return values
     hint = constructor_for(values)
-    if hint is None and isinstance(values, (list, tuple)) and values:
+    if hint is None and isinstance(values, (list, tuple)):
         return Distributions.from_list(values)
     raise TypeError(
         f"expected asot.Distributions or a list of point arrays (n_i, d); found {type(values).__name__}. "

@@ -31,6 +31,7 @@ def flatten_list(arrays: Sequence[Any], masses: Any, ids: Any) -> Flat:
         return *plain, None, ids
     if masses is None and all(_is_point_masses(entry) for entry in entries):
         entries, masses = [points for points, _ in entries], [given for _, given in entries]
+    entries = _with_equal_columns(entries)
     blocks = [to_float_array(a, f"distribution {i}", keep_float32=True) for i, a in enumerate(entries)]
     names = [label_of(i, ids) for i in range(len(blocks))]
     for i, block in enumerate(blocks):
@@ -61,6 +62,23 @@ def _joined(entries: list[Any]) -> tuple[FloatArray, NDArray[np.int64]] | None:
     sizes = np.fromiter(map(len, entries), np.int64, len(entries))
     np.cumsum(sizes, out=offsets[1:])
     return (points, offsets) if points.ndim == 2 and sizes.all() else None
+
+
+def _with_equal_columns(entries: list[Any]) -> list[Any]:
+    """Data frames with the columns of the first one in its order; everything else, and other names, as they are."""
+    columns = _names_of_columns(entries[0])
+    if columns is None or len(set(columns)) < len(columns):
+        return entries
+    others = [_names_of_columns(entry) for entry in entries]
+    return [
+        entry if own in (None, columns) or len(own) != len(columns) or set(own) != set(columns) else entry[columns]
+        for entry, own in zip(entries, others, strict=True)
+    ]
+
+
+def _names_of_columns(entry: Any) -> list[Any] | None:
+    """Of a data frame of pandas or polars."""
+    return list(entry.columns) if hasattr(entry, "columns") and hasattr(entry, "dtypes") else None
 
 
 def _is_point_masses(entry: Any) -> bool:
