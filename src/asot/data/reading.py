@@ -160,6 +160,20 @@ def in_order_of(values: Any, reference: Any, name: str, of: str = "points") -> A
     )
 
 
+def in_order_of_cost(values: Any, cost: Any, name: str, *, rows: bool) -> Any:
+    """Masses (k,) or histograms (N, k) with named anchors, in the order of the rows or columns of a named cost.
+
+    Names that pandas made up, which are numbers from 0, go by position.
+    """
+    if not (hasattr(values, "reindex") and hasattr(cost, "reindex") and hasattr(cost, "columns")):
+        return values
+    entries, side = values.T if hasattr(values, "columns") else values, cost if rows else cost.T
+    if any(type(one.index).__name__ == "RangeIndex" for one in (entries, side)):
+        return values
+    found = in_order_of(entries, side, f"the anchors of {name}", f"the {'rows' if rows else 'columns'} of cost")
+    return found.T if hasattr(values, "columns") else found
+
+
 def factorized(labels: Any, n: int, name: str = "labels", of: str = "point") -> tuple[NDArray[Any], NDArray[np.int64]]:
     """The labels that occur, in order, and the index of each of n points' label; messages use ``name`` and ``of``."""
     if hasattr(labels, "cat") and hasattr(labels.cat, "codes"):  # pandas, categorical
