@@ -41,6 +41,9 @@ def test_data_frames_of_a_list_have_the_columns_of_the_first_one():
     expected = Distributions.from_list(frames)
     np.testing.assert_array_equal(Distributions.from_list(turned).points, expected.points)
     np.testing.assert_array_equal(asot.pairwise_exact(turned).values, asot.pairwise_exact(expected).values)
+    np.testing.assert_array_equal(
+        asot.pairwise_exact(frames[:1], turned[1:]).values, asot.pairwise_exact(frames[:1], frames[1:]).values
+    )
     masses = [pd.Series([1.0, 2.0, 3.0, 4.0])] * 3
     np.testing.assert_array_equal(Distributions.from_list(turned, masses).points, expected.points)
     np.testing.assert_array_equal(

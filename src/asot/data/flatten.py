@@ -31,7 +31,7 @@ def flatten_list(arrays: Sequence[Any], masses: Any, ids: Any) -> Flat:
         return *plain, None, ids
     if masses is None and all(_is_point_masses(entry) for entry in entries):
         entries, masses = [points for points, _ in entries], [given for _, given in entries]
-    entries = _with_equal_columns(entries)
+    entries = with_equal_columns(entries)
     blocks = [to_float_array(a, f"distribution {i}", keep_float32=True) for i, a in enumerate(entries)]
     names = [label_of(i, ids) for i in range(len(blocks))]
     for i, block in enumerate(blocks):
@@ -64,7 +64,7 @@ def _joined(entries: list[Any]) -> tuple[FloatArray, NDArray[np.int64]] | None:
     return (points, offsets) if points.ndim == 2 and sizes.all() else None
 
 
-def _with_equal_columns(entries: list[Any]) -> list[Any]:
+def with_equal_columns(entries: list[Any]) -> list[Any]:
     """Data frames with the columns of the first one in its order; everything else, and other names, as they are."""
     columns = _names_of_columns(entries[0])
     if columns is None or len(set(columns)) < len(columns):
