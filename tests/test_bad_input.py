@@ -56,6 +56,20 @@ def test_masses_that_are_not_finite(value, text):
         Distributions.from_weights([[1.0, value]], np.eye(2))
 
 
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"p": 10**400}, "p must be a finite number ≥ 1; found 1000"),
+        ({"unmatched": 10**400}, "unmatched must be a positive price; found 1000"),
+        ({"memory": 10**400}, "memory must be a number of bytes or a string such as '2G'; found 1000"),
+    ],
+)
+def test_options_that_no_float_can_hold(option, message):
+    with raises_saying(message):
+        asot.pairwise_exact(CLOUDS, **option)
+    assert asot.pairwise_exact(CLOUDS, memory=2**70).values.shape == (3,)
+
+
 def test_a_number_that_no_float_can_hold():
     with raises_saying("points must hold numbers: int too large to convert to float"):
         Distributions(np.array([[10**400]], dtype=object), [0, 1])

@@ -248,8 +248,10 @@ def as_positive_int(value: Any, name: str) -> int:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a real number, of Python or of NumPy."""
-    return isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.complexfloating))
+    """Whether a value is a real number, of Python or of NumPy, and no integer that a float cannot hold."""
+    if isinstance(value, int):
+        return not isinstance(value, bool) and abs(value) < 2**1023
+    return isinstance(value, (float, np.number)) and not isinstance(value, np.complexfloating)
 
 
 def as_number(value: Any, fits: Callable[[Any], object], rule: str) -> float:

@@ -13,7 +13,7 @@ from asot.data.reading import place_of
 from asot.ground.costs import GroundCost
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN, MINKOWSKI, TRANSFORMED
 from asot.request import Share
-from asot.validation import first_false, to_float_array
+from asot.validation import first_false, is_number, to_float_array
 
 CONSTANT_SLACK = 1.0 + 1e-12
 """A distance may be this much above twice a constant price: rounding must not refuse a price that just suffices."""
@@ -94,9 +94,9 @@ def read_unmatched(unmatched: Any, pooled: Distributions, index: Indices, cost: 
             raise ValueError(f"unmatched must be a number, an array or 'diagonal'; found {unmatched!r}")
         return Unmatched("diagonal", _to_diagonal(cost), pooled.totals, None)
     if isinstance(unmatched, (bool, int, float, np.number)):
-        price = float(unmatched)
-        if isinstance(unmatched, bool) or not 0 < price < np.inf:
+        if not is_number(unmatched) or not 0 < unmatched < np.inf:
             raise ValueError(f"unmatched must be a positive price; found {unmatched!r}")
+        price = float(unmatched)
         return Unmatched(price, np.full(n, price), pooled.totals, price)
     given = np.asarray(to_float_array(unmatched, "unmatched"), dtype=np.float64)
     if given.shape != (len(index),):
