@@ -56,6 +56,36 @@ def test_masses_that_are_not_finite(value, text):
         Distributions.from_weights([[1.0, value]], np.eye(2))
 
 
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"p": 10**400}, "p must be a finite number ≥ 1; found 1000"),
+        ({"unmatched": 10**400}, "unmatched must be a positive price; found 1000"),
+        ({"memory": 10**400}, "memory must be a number of bytes or a string such as '2G'; found 1000"),
+    ],
+)
+def test_options_that_no_float_can_hold(option, message):
+    with raises_saying(message):
+        asot.pairwise_exact(CLOUDS, **option)
+    assert asot.pairwise_exact(CLOUDS, memory=2**70).values.shape == (3,)
+
+
+def test_a_number_that_no_float_can_hold():
+    with raises_saying("points must hold numbers: int too large to convert to float"):
+        Distributions(np.array([[10**400]], dtype=object), [0, 1])
+
+
+@pytest.mark.parametrize("ids", [["a", None], [0.0, NAN], ["a", NAN]], ids=repr)
+def test_ids_that_are_missing(ids):
+    with raises_saying(f"id 1 is missing ({ids[1]}); every distribution needs one, or leave out ids"):
+        Distributions.from_list([[[0.0]], [[1.0]]], ids=ids)
+
+
+def test_a_dictionary_of_arrays():
+    with raises_saying("of a dictionary: from_list(list(d.values()), ids=list(d))", TypeError):
+        Distributions.from_list({"a": [[0.0]], "b": [[1.0]]})
+
+
 def test_a_negative_mass():
     with raises_saying("distribution 1 ('patient-17') has a negative mass (-0.2 at point 2); masses must be ≥ 0"):
         Distributions(np.zeros((5, 2)), [0, 2, 5], [1, 1, 1, 1, -0.2], ids=["patient-3", "patient-17"])
@@ -179,10 +209,15 @@ def test_weights_of_another_vocabulary():
         Distributions.from_weights(np.ones(3), np.eye(3))
 
 
-@pytest.mark.parametrize("values", [3, [], "points", None])
+@pytest.mark.parametrize("values", [3, "points", None])
 def test_something_that_is_not_a_collection(values):
     with raises_saying("expected asot.Distributions or a list of point arrays (n_i, d)", TypeError):
         as_distributions(values)
+
+
+def test_an_empty_list_is_an_empty_collection():
+    with raises_saying("the collection is empty: from_list needs at least one distribution"):
+        asot.pairwise_exact([])
 
 
 # ------------------------------------------------------------------------------------------- costs
@@ -299,6 +334,51 @@ def test_pairs_that_are_not_pairs(pairs, message):
 
 
 # ------------------------------------------------------------------------------------------- sinks
+
+CLOUDS = Distributions.from_list([[[0.0], [1.0]], [[2.0]], [[3.0]]], ids=["a", "b", "c"])
+
+
+@pytest.mark.parametrize("sink", ["distances.npz", 42, [], print], ids=repr)
+def test_what_is_no_sink(sink):
+    message = "sink must be one of asot.sinks, such as asot.sinks.Store(path), or an object with open, accept and close"
+    for call in (
+        lambda: solve(sink=sink),
+        lambda: asot.sinkhorn_many(THREE, cost=COST, reg=1.0, sink=sink),
+        lambda: asot.pairwise(CLOUDS, sink=sink),
+        lambda: asot.pairwise_exact(CLOUDS, sink=sink),
+        lambda: asot.gromov([COST, COST], sink=sink),
+    ):
+        with raises_saying(f"{message}; found {sink!r}", TypeError):
+            call()
+
+
+def test_a_class_of_sinks():
+    for call in (lambda: solve(sink=Dense), lambda: asot.pairwise(CLOUDS, sink=Dense)):
+        with raises_saying("sink= takes a sink, not a class of them; found Dense without its parentheses", TypeError):
+            call()
+
+
+@pytest.mark.parametrize("path", [None, 3])
+def test_a_path_of_a_store_that_is_none(path):
+    with raises_saying(f"the path of a store must be text or a path; found {path!r}", TypeError):
+        asot.sinks.Store(path)
+
+
+def test_a_number_of_neighbors_that_is_given_twice():
+    message = "n_neighbors is given twice, as 1 and as 2; leave out one of them"
+    for call in (lambda: asot.kneighbors(CLOUDS, 1, 2), lambda: asot.kneighbors(CLOUDS, 1, n_neighbors=2)):
+        with raises_saying(message):
+            call()
+    with raises_saying("n_neighbors must be a whole number ≥ 1; found True"):
+        asot.kneighbors(CLOUDS, True)
+    assert asot.kneighbors(CLOUDS, np.int64(2)).indices.shape == (3, 2)
+
+
+@pytest.mark.parametrize("price", [NAN, INF, -1.0])
+def test_prices_of_unmatched_mass_name_the_point(price):
+    prices = changed(np.ones(4), 2, price)
+    with raises_saying(f"unmatched is {price:g} at point 0 of distribution 1 ('b'); prices must be finite and ≥ 0"):
+        asot.pairwise_exact(CLOUDS, unmatched=prices)
 
 
 def test_more_neighbors_than_there_are():

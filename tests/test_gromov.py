@@ -23,6 +23,11 @@ def relabelled(rng: np.random.Generator, matrix: Any) -> tuple[Any, Any]:
     return matrix[np.ix_(order, order)], order
 
 
+def test_levels_of_bounds_are_no_choice_here() -> None:
+    with pytest.raises(ValueError, match="bounds must be True or False; found 'cells'"):
+        asot.gromov(neurons(0, [5, 6]), bounds="cells")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("p", [1, 2, 3])
 def test_a_space_is_at_0_from_itself_and_from_relabelled_copies(p: int) -> None:
     rng = np.random.default_rng(0)

@@ -180,8 +180,8 @@ def pairwise_exact(
         be a metric.
     metric_params : dict, optional
         ``p`` of "minkowski" (default 2), ``V`` of "seuclidean", ``VI`` of "mahalanobis" (by default computed from the
-        distinct points that carry mass), ``radius`` of "great_circle", ``box`` of "periodic" (lengths), ``distances``
-        (V, V) of "precomputed", whose points (n, 1) are indices into that matrix.
+        distinct points that carry mass), ``radius`` of "great_circle", ``box`` of "periodic" (lengths, by default 1),
+        ``distances`` (V, V) of "precomputed", whose points (n, 1) are indices into that matrix.
     unmatched : number, array-like (n,) or "diagonal", optional
         None: every distribution has total 1. Otherwise masses are used as they were given (`Distributions.totals`), and
         this is the price of mass without a partner: one number for all points, an array with one price per point of the

@@ -26,7 +26,7 @@ from asot.spaces.estimate import STEPS, Fit, GromovEstimate, solved_sample
 from asot.spaces.nearest import all_lower, nearest
 from asot.spaces.solver import FROM_BOUND, FROM_PRODUCT, Gromov
 from asot.spaces.third_bound import CenteredBounds, Estimates, FromThirdBound, third_bound_work
-from asot.validation import is_number
+from asot.validation import check_sink, is_number
 
 
 def gromov(
@@ -100,6 +100,9 @@ def gromov(
     spaces, (row_ids, column_ids) = _read(X, Y, masses, features)
     column_start = 0 if Y is None else len(row_ids)
     pair_set = make_pairs(len(row_ids), None if Y is None else len(column_ids), pairs)
+    check_sink(sink)
+    if not isinstance(bounds, (bool, np.bool_)):
+        raise ValueError(f"bounds must be True or False; found {bounds!r}")
     if isinstance(sink, TopK):
         sink.open(pair_set, {})  # what it refuses, it should refuse before hours of work
     resources = Resources(n_jobs, memory, progress)

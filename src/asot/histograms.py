@@ -13,6 +13,7 @@ from typing import Any, Generic, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from asot.data.reading import in_order_of_cost
 from asot.entropic.cpu import Debiased, SinkhornSharedCost
 from asot.entropic.cuda import SinkhornCuda
 from asot.entropic.options import GPU_NEEDS, PRECISIONS, SinkhornOptions, choose_precision
@@ -55,7 +56,8 @@ def emd_many(
     Parameters
     ----------
     A : array-like (N, k)
-        Histograms, one per row, masses ≥ 0. Rows are scaled to total 1.
+        Histograms, one per row, masses ≥ 0. Rows are scaled to total 1. Named columns are put in the order of a cost
+        with names.
     B : array-like (M, l), optional
         A second set. Without it, distances are within A.
     cost : array-like (k, l)
@@ -107,7 +109,7 @@ def run_emd(A: ArrayLike, B: ArrayLike | None, cost: ArrayLike, call: Call[Kept]
     """`emd_many` for callers that know more about the run."""
     device, resources, sink, notes = call.device, call.resources, call.sink, call.notes
     devices.parse(device)
-    first, second, checked_cost = _read_for_emd(A, B, cost, plans=plans)
+    first, second, checked_cost = _read_for_emd(*_in_order_of_cost(A, B, cost), cost, plans=plans)
     pair_set = make_pairs(len(first), None if second is None else len(second), call.pairs)
     jobs = resources.jobs
     graph = None
@@ -174,6 +176,7 @@ def emd(a: ArrayLike, b: ArrayLike, cost: ArrayLike) -> Transport:
     if small is not None:
         return small
     checked_cost = as_cost(cost, square=False)
+    a, b = in_order_of_cost(a, cost, "a", rows=True), in_order_of_cost(b, cost, "b", rows=False)
     row, column = np.atleast_2d(to_array(a, "a")), np.atleast_2d(to_array(b, "b"))
     if len(row) != 1 or len(column) != 1:
         raise ValueError(f"a and b must be single histograms; found shapes {np.shape(a)} and {np.shape(b)}")
@@ -256,6 +259,7 @@ def sinkhorn_many(
     devices.parse(device)
     as_choice(precision, "precision", PRECISIONS)
     checked_cost = as_cost(cost, square=B is None or value == "divergence")
+    A, B = _in_order_of_cost(A, B, cost)
     how: dict[str, Any] = {"max_iter": max_iter, "tol": tol, "value": value, "init": init, "reg_m": reg_m}
     options = SinkhornOptions.read(checked_cost, reg=reg, **how)
     call = Call(pairs, device, Resources(n_jobs, memory, progress), sink)
@@ -322,6 +326,12 @@ def _graph_pays(A: NDArray[np.float64], B: NDArray[np.float64] | None, n_pairs: 
     together = int(held(A) + held(A if B is None else B))
     seconds = min(shared_cost_seconds(min(k, together)), seconds_per_pair(A, B))
     return graph_pays(k, seconds, n_pairs)
+
+
+def _in_order_of_cost(A: ArrayLike, B: ArrayLike | None, cost: ArrayLike) -> tuple[ArrayLike, ArrayLike | None]:
+    if not hasattr(cost, "reindex"):  # no names to go by
+        return A, B
+    return in_order_of_cost(A, cost, "A", rows=True), in_order_of_cost(B, cost, "B", rows=False)
 
 
 def _read_both(

@@ -119,7 +119,9 @@ def kneighbors(
     if bounds is not None:
         prune = renamed.prune_of(bounds)
     if isinstance(D, (int, np.integer)):
-        n_neighbors, D = int(D), None
+        if n_neighbors not in (5, D):
+            raise ValueError(f"n_neighbors is given twice, as {D} and as {n_neighbors!r}; leave out one of them")
+        n_neighbors, D = D, None
     K = as_positive_int(n_neighbors, "n_neighbors")
     started, distance = time.perf_counter(), read_distance(p, metric, metric_params, unmatched)
     queries, others = read_both(Q, None if D is Q else D)

@@ -19,7 +19,7 @@ from asot.run.devices import parse
 from asot.run.engine import Resources
 from asot.run.pairs import PairSet, make_pairs
 from asot.run.protocols import Sink, SinkBase
-from asot.validation import as_choice, as_number, as_positive_int, as_seed, is_number
+from asot.validation import as_choice, as_number, as_positive_int, as_seed, check_sink, is_number
 
 
 def as_order(p: Any) -> float:
@@ -262,11 +262,14 @@ class Request:
 
 def check_together(request: Request, goal: Goal, bounds: bool | str) -> None:
     """Refuse options of `asot.pairwise` that make no sense together."""
+    check_sink(request.sink)
     estimate, reg = goal.estimate, goal.reg
     if reg is not None and goal.aim not in (DEFAULT_AIM, None):
         raise ValueError(
             "error= applies to W_1, but entropic distances (reg=) are a different quantity; leave out error"
         )
+    if goal.strategy is not None and goal.n_anchors not in (None, goal.strategy.n_anchors):
+        raise ValueError(f"strategy= is for {goal.strategy}; leave out n_anchors={goal.n_anchors}")
     if goal.strategy is not None and (estimate != "auto" or reg is not None):
         raise ValueError("strategy= already says how values are computed; leave out estimate and reg")
     n = len(request.D) + (0 if request.E is None else len(request.E))

@@ -91,7 +91,7 @@ def to_float_array(values: Any, name: str, *, keep_float32: bool = False) -> Flo
         raise ValueError(f"{name} must hold numbers, not {array.dtype}")
     try:
         return np.ascontiguousarray(array, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name} must hold numbers: {error}") from error
 
 
@@ -248,8 +248,10 @@ def as_positive_int(value: Any, name: str) -> int:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a real number, of Python or of NumPy."""
-    return isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.complexfloating))
+    """Whether a value is a real number, of Python or of NumPy, and no integer that a float cannot hold."""
+    if isinstance(value, int):
+        return not isinstance(value, bool) and abs(value) < 2**1023
+    return isinstance(value, (float, np.number)) and not isinstance(value, np.complexfloating)
 
 
 def as_number(value: Any, fits: Callable[[Any], object], rule: str) -> float:
@@ -326,6 +328,17 @@ def as_seed(random_state: Any) -> int:
     from sklearn.utils import check_random_state
 
     return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def check_sink(sink: Any) -> None:
+    """Refuse what is no sink: a name, a path, or a class of sinks instead of one of them."""
+    if isinstance(sink, type):
+        raise TypeError(f"sink= takes a sink, not a class of them; found {sink.__name__} without its parentheses")
+    if sink is not None and not all(callable(getattr(sink, name, None)) for name in ("open", "accept", "close")):
+        raise TypeError(
+            "sink must be one of asot.sinks, such as asot.sinks.Store(path), or an object with open, accept and close; "
+            f"found {sink!r}"
+        )
 
 
 def as_choice(value: Any, name: str, choices: Sequence[str]) -> str:

@@ -83,6 +83,29 @@ def test_an_aim_that_no_anchors_meet_is_solved_exactly(D, exact):
     np.testing.assert_array_equal(r.values, exact)
 
 
+@pytest.mark.parametrize("how", [{"n_anchors": 6}, {"space": KMeansAnchors(6, random_state=0)}], ids=["n", "space"])
+def test_anchors_that_were_asked_for_are_measured_however_few_they_are(D, exact, how):
+    r = asot.pairwise(D, **how)
+    record = r.info["strategy"]
+    assert record["kind"] == "calibrated"
+    assert r.info["n_anchors"] == 6
+    assert off(r.values, exact) < 0.022
+
+
+def test_exact_solves_are_not_said_to_be_cheaper_than_what_was_expected_to_fail(D):
+    assert asot.pairwise(D, error="0.0001%").info["strategy"]["why"] == (
+        "exact solves: no estimate is expected to meet 0.0001%"
+    )
+    assert asot.pairwise(clouds(1, 20, 12)).info["strategy"]["why"] == "exact solves: no estimate would be cheaper"
+
+
+def test_a_result_says_what_no_value_is_off_by(D):
+    plain = asot.pairwise(D, estimate="anchor", n_anchors=8)
+    assert repr(plain).endswith("on 8 anchors, error not measured")
+    proven = asot.pairwise(D, estimate="anchor", n_anchors=8, max_error=0.5)
+    assert repr(proven).endswith("on 8 anchors, no value more than 0.5 off")
+
+
 def test_pairs_that_were_solved_exactly_keep_their_values(by_default, exact):
     solved = by_default.status == Status.EXACT
     assert solved.sum() >= 60
@@ -392,6 +415,10 @@ def test_two_collections_far_apart():
         ({"strategy": {"kind": "exact"}, "estimate": "anchor"}, "leave out estimate and reg"),
         ({"reg": 0.1, "error": "1%"}, "leave out error"),
         ({"n_anchors": 0}, "n_anchors must be a whole number ≥ 1"),
+        (
+            {"n_anchors": 3, "strategy": {"kind": "calibrated", "n_anchors": 8, "n_exact": 64}},
+            "strategy= is for 8 anchors, calibrated; leave out n_anchors=3",
+        ),
         ({"n_anchors": 3, "space": KMeansAnchors(2)}, "pass either space or n_anchors"),
     ],
 )

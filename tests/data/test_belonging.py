@@ -34,6 +34,57 @@ def cohort(n=12, shift=3.0):
     return D, cells
 
 
+def test_data_frames_of_a_list_have_the_columns_of_the_first_one():
+    rng = np.random.default_rng(0)
+    frames = [pd.DataFrame(rng.normal(size=(4, 2)), columns=["x", "y"]) for _ in range(3)]
+    turned = [frames[0], frames[1][["y", "x"]], frames[2]]
+    expected = Distributions.from_list(frames)
+    np.testing.assert_array_equal(Distributions.from_list(turned).points, expected.points)
+    np.testing.assert_array_equal(asot.pairwise_exact(turned).values, asot.pairwise_exact(expected).values)
+    np.testing.assert_array_equal(
+        asot.pairwise_exact(frames[:1], turned[1:]).values, asot.pairwise_exact(frames[:1], frames[1:]).values
+    )
+    masses = [pd.Series([1.0, 2.0, 3.0, 4.0])] * 3
+    np.testing.assert_array_equal(Distributions.from_list(turned, masses).points, expected.points)
+    np.testing.assert_array_equal(
+        Distributions.from_list(list(zip(turned, masses, strict=True))).points, expected.points
+    )
+    other = [frames[0], frames[1].set_axis(["u", "v"], axis=1), frames[2].to_numpy()]  # names of other things
+    np.testing.assert_array_equal(Distributions.from_list(other).points, expected.points)
+    pl = pytest.importorskip("polars")
+    of_polars = [pl.DataFrame(dict(frame)) for frame in turned]
+    np.testing.assert_array_equal(Distributions.from_list(of_polars).points, expected.points)
+
+
+ANCHORS = list("abc")
+COST = pd.DataFrame([[0.0, 1.0, 4.0], [1.0, 0.0, 2.0], [4.0, 2.0, 0.0]], index=ANCHORS, columns=ANCHORS)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda A, B, cost: asot.emd_many(A, cost=cost).values,
+        lambda A, B, cost: asot.emd_many(A, B, cost=cost).values,
+        lambda A, B, cost: asot.emd_many(A, B, cost=cost, plans=True).values,
+        lambda A, B, cost: asot.sinkhorn_many(A, B, cost=cost, reg=0.5).values,
+        lambda A, B, cost: asot.emd(A.iloc[0], B.iloc[1], cost).value,
+        lambda A, B, cost: asot.barycenter(A, cost, reg=0.5).masses,
+    ],
+    ids=["one set", "two sets", "plans", "entropic", "one pair", "barycenter"],
+)
+def test_histograms_with_named_anchors_are_in_the_order_of_a_named_cost(call):
+    rng = np.random.default_rng(0)
+    A = pd.DataFrame(rng.dirichlet(np.ones(3), 4), columns=ANCHORS)
+    B = pd.DataFrame(rng.dirichlet(np.ones(3), 2), columns=ANCHORS)
+    expected = call(A, B, COST)
+    np.testing.assert_array_equal(call(A[["c", "a", "b"]], B[["b", "a", "c"]], COST), expected)
+    plain = pd.DataFrame(COST.to_numpy())  # names that pandas made up
+    np.testing.assert_array_equal(call(A, B, plain), expected)
+    np.testing.assert_array_equal(call(A, B, COST.to_numpy()), expected)
+    with pytest.raises(ValueError, match=r"the index of the anchors of .* is not that of the rows of cost"):
+        call(A.rename(columns={"a": "z"}), B, COST)
+
+
 def test_an_index_and_keys_are_looked_up_by_id():
     assert in_order_of_ids(GROUPS, "groups", IDS).tolist() == ["x", "x", "y"]
     assert in_order_of_ids(GROUPS.to_dict(), "groups", IDS) == ["x", "x", "y"]

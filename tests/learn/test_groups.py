@@ -24,6 +24,12 @@ def by_definition(matrix, label):
     return ((total - within) / (len(names) - 1)) / (within / (n - len(names))), 1 - within / total
 
 
+def test_similarities_are_refused():
+    x = np.random.default_rng(0).normal(size=(8, 2))
+    with pytest.raises(ValueError, match=r"distance \(0, 0\) is 1, but everything is at distance 0 from itself"):
+        asot.group_differences(np.exp(-cdist(x, x)), [0, 1] * 4)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_it_is_what_the_definitions_say(seed):
     rng = np.random.default_rng(seed)

@@ -253,6 +253,12 @@ def test_a_control_may_be_points_and_an_index():
     assert "the control" in repr(given)
 
 
+def test_a_control_that_is_none_is_named():
+    D = asot.Distributions.from_list([[[0.0], [1.0]], [[2.0]]])
+    with pytest.raises(ValueError, match="control cannot be read as an array: it is a NoneType"):
+        asot.perturbation_test(D, None)
+
+
 def test_p_values_are_the_share_of_all_splits():
     """Three and three points on a line: all twenty splits, by definition."""
     from itertools import combinations

@@ -227,11 +227,25 @@ def test_another_call_is_refused_with_the_difference(path, change, says):
         asot.emd_many(change.get("A", A), cost=change.get("cost", COST), sink=sink)
 
 
+def test_arguments_are_named_before_what_follows_from_them(path):
+    D = asot.Distributions(POINTS, [0, 2, 4, 6])
+    asot.pairwise_exact(D, sink=Store(path))
+    with pytest.raises(ValueError, match=r"the result of another call: p was 1 and is now 2; "):
+        asot.pairwise_exact(D, p=2, sink=Store(path))
+
+
 def test_another_version_of_asot_is_refused(path, monkeypatch):
     asot.emd_many(A, cost=COST, sink=Store(path))
     monkeypatch.setattr(asot, "__version__", "99.0")
     with pytest.raises(ValueError, match=r"begun by asot .*, and this is asot 99\.0: last digits may differ"):
         asot.emd_many(A, cost=COST, sink=Store(path))
+
+
+def test_a_file_is_left_alone(tmp_path):
+    file = tmp_path / "letter.txt"
+    file.write_text("dear")
+    with pytest.raises(NotADirectoryError, match=r"letter\.txt is a file, and a store is a folder"):
+        asot.emd_many(A, cost=COST, sink=Store(file))
 
 
 def test_a_folder_with_other_things_is_left_alone(tmp_path):

@@ -164,6 +164,7 @@ class Planner:
         self._base = Strategy("calibrated", n_exact=self._n_exact, seed=seed, given_space=given_space)
         self._numbers = (n_anchors,) if n_anchors is not None else prices.numbers
         self._first = prices.first_of(self._numbers)
+        self._named = n_anchors is not None
         self._spaces = (1,) if given_space else prices.spaces
         self._error, self._decay = GUESS, DECAY  # of cheap features at `AT` anchors, corrected by every trial
         self._errors: dict[tuple[bool, int], dict[int, float]] = {}  # by number of anchors, in the order of trials
@@ -268,8 +269,8 @@ class Planner:
         return float(GAIN[s.bounds, s.n_spaces] * (AT / k) ** self._decay)
 
     def _hoped(self, s: Strategy) -> bool:
-        """Whether a strategy is predicted to meet the aim."""
-        if self._aim is None or (self._first is not None and self._mean is None):
+        """Whether a strategy is predicted to meet the aim; anchors that were asked for are tried before that."""
+        if self._aim is None or (self._mean is None and (self._named or self._first is not None)):
             return True
         unit = 1.0 if self._aim.relative else self._mean
         return unit is None or self._error * self._factor(s) * unit <= self._share * self._aim.amount
@@ -308,7 +309,9 @@ class Planner:
 
     def _blame(self, tried: list[Judgement]) -> str:
         if not tried:
-            return "exact solves: no estimate would be cheaper"
+            is_cheaper = any(self.price(s) < WORTH_IT * self._prices.exact for s in self._candidates())
+            why = f"is expected to meet {self._aim}" if is_cheaper else "would be cheaper"
+            return f"exact solves: no estimate {why}"
         return f"exact solves: {failures(tried, self._aim)}, and anything better would cost as much as exact solves"
 
 

@@ -302,7 +302,8 @@ class Constructors:
             What to do with points at infinity: a number to replace infinity with, or "drop". None refuses them.
         ids : sequence of length N, optional
 
-        Points on the diagonal are left out. With ``unmatched="diagonal"``, distances are those of GUDHI:
+        Points on the diagonal are left out, and an empty diagram becomes one of them, (0, 0), which counts for nothing
+        with ``unmatched="diagonal"``, and only there. With it, distances are those of GUDHI:
 
         >>> import asot
         >>> D = asot.Distributions.from_diagrams([[[0.0, 1.0], [0.2, 0.5]], [[0.0, 1.2]]])

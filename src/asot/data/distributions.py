@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from asot._typing import Float, Indices
 from asot.data.belonging import as_selection, is_pandas_index
 from asot.data.constructors import Constructors
+from asot.data.flatten import with_equal_columns
 from asot.data.foreign_objects import constructor_for
 from asot.data.normalized import check_finite, normalized
 from asot.data.notebook import MOST_ROWS, page_of
@@ -339,7 +340,7 @@ def as_distributions(values: Any) -> Distributions:
     if isinstance(values, Distributions):
         return values
     hint = constructor_for(values)
-    if hint is None and isinstance(values, (list, tuple)) and values:
+    if hint is None and isinstance(values, (list, tuple)):
         return Distributions.from_list(values)
     raise TypeError(
         f"expected asot.Distributions or a list of point arrays (n_i, d); found {type(values).__name__}. "
@@ -352,6 +353,8 @@ def read_both(D: Any, E: Any) -> tuple[Distributions, Distributions | None]:
     first = as_distributions(D)
     if E is None:
         return first, None
+    if isinstance(D, (list, tuple)) and D and isinstance(E, (list, tuple)):
+        E = with_equal_columns([D[0], *E])[1:]
     second = as_distributions(E)
     if first.dim != second.dim:
         raise ValueError(

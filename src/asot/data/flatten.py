@@ -5,7 +5,7 @@ Each function returns what `Distributions` is made of: new points, offsets, mass
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -22,6 +22,8 @@ def flatten_list(arrays: Sequence[Any], masses: Any, ids: Any) -> Flat:
     """From point arrays (n_i, d) with mass arrays (n_i,), or from (points, masses) tuples."""
     if hasattr(arrays, "reindex"):  # a pandas column of arrays
         masses, ids = in_order_of(masses, arrays, "masses", "arrays"), in_order_of(ids, arrays, "ids", "arrays")
+    if isinstance(arrays, Mapping):
+        raise TypeError("from_list takes a list of arrays; of a dictionary: from_list(list(d.values()), ids=list(d))")
     entries = list(arrays)
     if not entries:
         raise ValueError("the collection is empty: from_list needs at least one distribution")
@@ -29,6 +31,7 @@ def flatten_list(arrays: Sequence[Any], masses: Any, ids: Any) -> Flat:
         return *plain, None, ids
     if masses is None and all(_is_point_masses(entry) for entry in entries):
         entries, masses = [points for points, _ in entries], [given for _, given in entries]
+    entries = with_equal_columns(entries)
     blocks = [to_float_array(a, f"distribution {i}", keep_float32=True) for i, a in enumerate(entries)]
     names = [label_of(i, ids) for i in range(len(blocks))]
     for i, block in enumerate(blocks):
@@ -59,6 +62,23 @@ def _joined(entries: list[Any]) -> tuple[FloatArray, NDArray[np.int64]] | None:
     sizes = np.fromiter(map(len, entries), np.int64, len(entries))
     np.cumsum(sizes, out=offsets[1:])
     return (points, offsets) if points.ndim == 2 and sizes.all() else None
+
+
+def with_equal_columns(entries: list[Any]) -> list[Any]:
+    """Data frames with the columns of the first one in its order; everything else, and other names, as they are."""
+    columns = _names_of_columns(entries[0])
+    if columns is None or len(set(columns)) < len(columns):
+        return entries
+    others = [_names_of_columns(entry) for entry in entries]
+    return [
+        entry if own in (None, columns) or len(own) != len(columns) or set(own) != set(columns) else entry[columns]
+        for entry, own in zip(entries, others, strict=True)
+    ]
+
+
+def _names_of_columns(entry: Any) -> list[Any] | None:
+    """Of a data frame of pandas or polars."""
+    return list(entry.columns) if hasattr(entry, "columns") and hasattr(entry, "dtypes") else None
 
 
 def _is_point_masses(entry: Any) -> bool:

@@ -21,11 +21,11 @@ _PADDING = 4
 megabyte, strings are kept as Python objects."""
 
 
-def read_points(points: Any) -> FloatArray:
+def read_points(points: Any, name: str = "points") -> FloatArray:
     """Points (n, d), float32 or float64, that nobody else can change."""
-    array = own_floats(points, "points")
+    array = own_floats(points, name)
     if array.ndim != 2 or array.shape[1] == 0:
-        raise ValueError(f"points must be (n, d) with d ≥ 1; found shape {array.shape}")
+        raise ValueError(f"{name} must be (n, d) with d ≥ 1; found shape {array.shape}")
     return array
 
 
@@ -68,14 +68,20 @@ def read_ids(ids: Any, n: int) -> NDArray[Any] | None:
     if isinstance(ids, str) or not hasattr(ids, "__len__"):
         raise ValueError(f"ids must name each of the {n} distributions; found {ids!r}")
     if isinstance(ids, (list, tuple)) and ids and all(type(entry) is str for entry in ids):
-        array = text_array(ids)
+        array = given = text_array(ids)
     else:
-        array = np.array(to_array(ids, "ids"))
+        array = given = np.array(to_array(ids, "ids"))
+        if array.ndim != 1 or (array.dtype.kind == "U" and isinstance(ids, (list, tuple))):
+            given = np.empty(len(ids), dtype=object)
+            given[:] = list(ids)
         if array.ndim != 1:  # ids that are tuples stay whole
-            array = np.empty(len(ids), dtype=object)
-            array[:] = list(ids)
+            array = given
     if len(array) != n:
         raise ValueError(f"ids must name each of the {n} distributions; found {len(array)}")
+    missing = is_missing(given)  # where numbers stand beside text, NumPy makes a text of NaN, too
+    if missing.any():
+        i = int(np.argmax(missing))
+        raise ValueError(f"id {i} is missing ({array[i]}); every distribution needs one, or leave out ids")
     return array
 
 
@@ -152,6 +158,20 @@ def in_order_of(values: Any, reference: Any, name: str, of: str = "points") -> A
         f"the index of {name} is not that of {of}, so they cannot be put together row by row; "
         f"align them first, or pass {name}.to_numpy() to go by position"
     )
+
+
+def in_order_of_cost(values: Any, cost: Any, name: str, *, rows: bool) -> Any:
+    """Masses (k,) or histograms (N, k) with named anchors, in the order of the rows or columns of a named cost.
+
+    Names that pandas made up, which are numbers from 0, go by position.
+    """
+    if not (hasattr(values, "reindex") and hasattr(cost, "reindex") and hasattr(cost, "columns")):
+        return values
+    entries, side = values.T if hasattr(values, "columns") else values, cost if rows else cost.T
+    if any(type(one.index).__name__ == "RangeIndex" for one in (entries, side)):
+        return values
+    found = in_order_of(entries, side, f"the anchors of {name}", f"the {'rows' if rows else 'columns'} of cost")
+    return found.T if hasattr(values, "columns") else found
 
 
 def factorized(labels: Any, n: int, name: str = "labels", of: str = "point") -> tuple[NDArray[Any], NDArray[np.int64]]:

@@ -9,10 +9,11 @@ import numpy as np
 
 from asot._typing import Float, Identity, Indices
 from asot.data.distributions import Distributions
+from asot.data.reading import place_of
 from asot.ground.costs import GroundCost
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN, MINKOWSKI, TRANSFORMED
 from asot.request import Share
-from asot.validation import to_float_array
+from asot.validation import first_false, is_number, to_float_array
 
 CONSTANT_SLACK = 1.0 + 1e-12
 """A distance may be this much above twice a constant price: rounding must not refuse a price that just suffices."""
@@ -93,9 +94,9 @@ def read_unmatched(unmatched: Any, pooled: Distributions, index: Indices, cost: 
             raise ValueError(f"unmatched must be a number, an array or 'diagonal'; found {unmatched!r}")
         return Unmatched("diagonal", _to_diagonal(cost), pooled.totals, None)
     if isinstance(unmatched, (bool, int, float, np.number)):
-        price = float(unmatched)
-        if isinstance(unmatched, bool) or not 0 < price < np.inf:
+        if not is_number(unmatched) or not 0 < unmatched < np.inf:
             raise ValueError(f"unmatched must be a positive price; found {unmatched!r}")
+        price = float(unmatched)
         return Unmatched(price, np.full(n, price), pooled.totals, price)
     given = np.asarray(to_float_array(unmatched, "unmatched"), dtype=np.float64)
     if given.shape != (len(index),):
@@ -103,8 +104,13 @@ def read_unmatched(unmatched: Any, pooled: Distributions, index: Indices, cost: 
             f"unmatched has shape {given.shape}; as an array it is the price of each of the {len(index)} points, those "
             "of the second collection after those of the first"
         )
-    if not np.isfinite(given).all() or given.min() < 0:
-        raise ValueError("unmatched must be finite prices ≥ 0")
+    good = np.isfinite(given) & (given >= 0)
+    if not good.all():
+        (first,) = first_false(good)
+        i, row = place_of(first, pooled.offsets)
+        raise ValueError(
+            f"unmatched is {given[first]:g} at point {row} of {pooled.label(i)}; prices must be finite and ≥ 0"
+        )
     held = index >= 0
     prices = np.zeros(n)
     prices[index[held]] = given[held]

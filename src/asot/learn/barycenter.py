@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from asot._typing import Float, Info
-from asot.data.reading import in_order_of
+from asot.data.reading import in_order_of, in_order_of_cost
 from asot.histograms import emd_many
 from asot.run.protocols import Status
 from asot.validation import as_cost, as_histograms, as_positive_int, as_reg, as_tol, to_float_array
@@ -97,7 +97,8 @@ def find_barycenter(
 ) -> Barycenter:
     """`barycenter` for callers that accept an unfinished one."""
     price = as_cost(cost, square=True)
-    table = as_histograms(histograms, "histograms", len(price))
+    named = in_order_of_cost(histograms, cost, "histograms", rows=True)
+    table = as_histograms(named, "histograms", len(price))
     shares = _as_weights(in_order_of(weights, histograms, "weights", "histograms"), len(table))
     if reg is None:
         masses, info = _by_linear_program(table, price, shares)

@@ -170,6 +170,13 @@ def group_differences(
     n = len(matrix)
     if matrix.shape != (n, n) or np.abs(matrix - matrix.T).max() > 1e-9 * matrix.max():
         raise ValueError("groups are compared by the distances of all pairs of one collection, which must be symmetric")
+    own = np.diagonal(matrix)
+    if own.max() > 1e-6 * matrix.max():
+        i = int(np.argmax(own))
+        raise ValueError(
+            f"distance ({i}, {i}) is {np.ldexp(own[i], exponent):.6g}, but everything is at distance 0 from itself; "
+            "pass distances within one collection, not similarities"
+        )
     ids = ids_of(distances, n)
     columns = anova.read_columns(groups, "groups", ids)
     as_choice(by, "by", ("terms", "margin"))

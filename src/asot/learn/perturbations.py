@@ -294,7 +294,7 @@ class _Screen:
 
 def _joined(D: Distributions, control: Any) -> Distributions:
     """D with the points of a control as its last distribution."""
-    points = read_points(control)
+    points = read_points(control, "control")
     if points.shape[1] != D.dim:
         raise ValueError(f"the control is in {points.shape[1]} dimensions, but the collection in {D.dim}")
     return D + Distributions.from_list([points], ids=["control"] if D.given_ids is not None else None)

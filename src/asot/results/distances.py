@@ -299,7 +299,9 @@ class Distances:
         if self.info.get("estimate") == "exact":
             return "exact"
         if self.info.get("estimate") == "anchor" and self.info.get("reg") is None:
-            return f"on {self.info.get('n_anchors', '?')} anchors, error not measured"
+            most = self.info.get("max_error")
+            off = "error not measured" if most is None else f"no value more than {most} off"
+            return f"on {self.info.get('n_anchors', '?')} anchors, {off}"
         return str(self.info.get("solver", "unknown solver"))
 
 

@@ -21,7 +21,7 @@ from asot.run import engine
 from asot.run.executors import ProgressLike
 from asot.run.pairs import AllPairs, ListedPairs, PairSet, tiles
 from asot.run.protocols import EXTRAS, Notes, Sink, SinkBase, Solution, Solver, Tile, UsersSink
-from asot.validation import as_positive_int, as_radius, refuse_what_cannot_fit, to_float_array
+from asot.validation import as_positive_int, as_radius, check_sink, refuse_what_cannot_fit, to_float_array
 
 __all__ = ["Callback", "Condensed", "Counts", "Dense", "Radius", "TopK"]  # what `asot.sinks` shows
 
@@ -282,7 +282,10 @@ def default_sink(sink: Sink[Kept] | None, extras: tuple[str, ...] = ()) -> SinkB
     """The sink of a call with all members that engines ask for; if none is given, `Condensed` with these extras."""
     if sink is None:
         return cast("SinkBase[Kept]", Condensed(extras=extras))
-    return sink if isinstance(sink, SinkBase) else UsersSink(sink)
+    if isinstance(sink, SinkBase):
+        return sink
+    check_sink(sink)
+    return UsersSink(sink)
 
 
 def distances_of(

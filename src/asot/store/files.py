@@ -250,6 +250,8 @@ def begin(path: str | os.PathLike[str], manifest: Header, pairs: PairSet) -> Sto
     """Create a store, or reopen one that belongs to the same call. A store of a different call is refused."""
     folder = Path(path)
     if not (folder / "zarr.json").exists():
+        if folder.exists() and not folder.is_dir():
+            raise NotADirectoryError(f"{folder} is a file, and a store is a folder; use another path")
         if folder.exists() and any(folder.iterdir()):
             raise ValueError(f"{folder} is a folder with other things in it; a store needs its own folder")
         _make(folder, manifest, pairs)

@@ -20,6 +20,9 @@ DECLARED = 2
 WORDING = frozenset({"solver", "strategy.why", "calibration.note", "convention", "why"})
 """Settings that are texts for people: they may be worded anew."""
 
+ARGUMENTS = frozenset({"p", "metric", "unmatched", "share", "reg", "estimate", "n_neighbors", "max_error"})
+"""Settings that people know by the names of arguments."""
+
 
 def fingerprint(value: Any, computed: str | None = None) -> dict[str, Any]:
     """Names of all parts of a value, with a hash or the value itself.
@@ -82,9 +85,9 @@ def _known(name: str, value: Any, computed: str | None) -> str:
 
 
 def differences(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
-    """What differs between two fingerprints, in words."""
+    """What differs between two fingerprints, in words; arguments of the call before what follows from them."""
     found = []
-    for key in sorted({*there, *here}):
+    for key in sorted({*there, *here}, key=lambda key: (key not in ARGUMENTS, key)):
         if key not in there:
             found.append(f"{key} is new")
         elif key not in here:

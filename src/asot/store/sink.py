@@ -78,6 +78,8 @@ class Store(SinkBase[Stored]):
         dtype: str = "float64",
         part: tuple[int, int] | None = None,
     ) -> None:
+        if not isinstance(path, (str, os.PathLike)):
+            raise TypeError(f"the path of a store must be text or a path; found {path!r}")
         if keep is not None and not isinstance(keep, TopK):
             raise ValueError(f"a store keeps every value, or the nearest with keep=TopK(n); found keep={keep!r}")
         if dtype not in ("float64", "float32"):
