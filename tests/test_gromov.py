@@ -291,6 +291,23 @@ def test_a_plan_of_two_spaces_costs_the_value() -> None:
     assert cross.shape == (8, 11)
 
 
+def test_a_plan_costs_the_value_also_beside_larger_spaces() -> None:
+    rng = np.random.default_rng(5)
+    spaces = neurons(5, rng.integers(2, 12, 16))
+    values = asot.gromov(spaces).matrix()
+    for i, j in ((i, j) for i in range(16) for j in range(i + 1, 16)):
+        assert asot.gromov_plan(spaces, i, j).cost == pytest.approx(values[i, j], rel=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-290, 1e-150, 1.0, 1e290])
+def test_a_single_point_has_no_size_that_hides_small_spaces(scale: float) -> None:
+    point, two = np.zeros((1, 1)), scale * (1.0 - np.eye(2))
+    within, across = asot.gromov([point, two], p=3), asot.gromov([point], [two], p=3)
+    assert within.values[0] == across.values[0] == pytest.approx(0.5 * scale * 0.5 ** (1 / 3), rel=1e-12)
+    apart = asot.gromov([point, point], features=[[[0.0]], [[scale]]], alpha=0.5, p=3)
+    assert apart.values[0] == pytest.approx(scale * 0.5 ** (1 / 3), rel=1e-12)
+
+
 def test_a_plan_of_symmetric_copies_is_a_relabelling() -> None:
     networkx = pytest.importorskip("networkx")
     x = np.asarray(networkx.floyd_warshall_numpy(networkx.cycle_graph(8)))

@@ -24,11 +24,12 @@ def rounded_down(roots: Float, spaces: Spaces, rounding: float = ROUNDING, large
 
 
 class Bounds:
-    """Prepared once from spaces; columns of pairs count from space ``column_start`` on."""
+    """Prepared once from spaces; columns of pairs count from space ``column_start`` on. ``bins``: those of a larger
+    collection, if these spaces are a part of it."""
 
-    def __init__(self, spaces: Spaces, p: float, alpha: float, column_start: int) -> None:
+    def __init__(self, spaces: Spaces, p: float, alpha: float, column_start: int, bins: int | None = None) -> None:
         self._p, self._alpha, self._column_start = p, alpha, column_start
-        self.bins = default_bins(spaces)
+        self.bins = default_bins(spaces) if bins is None else bins
         self.quantiles = row_quantiles(spaces, self.bins)  # (points, bins)
         self._whole, self._eccentric = space_quantiles(spaces, self.bins), eccentricities(spaces, p, self.bins)
         self._sizes = _sizes(spaces)

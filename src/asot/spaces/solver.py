@@ -68,13 +68,14 @@ class Gromov(PricedSolver):
         bounds: bool = True,
         *,
         max_steps: int = MAX_STEPS,
+        bins: int | None = None,
     ) -> None:
         self.spaces, self._p, self._alpha, self.column_start = spaces, p, alpha, column_start
         self._most, self._starts, self.has_bounds = int(spaces.sizes.max()), starts, bounds
         self._max_steps = max_steps
         n = float(np.mean(spaces.sizes))
         self._seconds = (1 + min(4, max_steps) * bin(starts).count("1")) * (2e-6 + 4e-9 * n * n + 2e-10 * n**3)
-        self.bounds = Bounds(spaces, p, alpha, column_start)
+        self.bounds = Bounds(spaces, p, alpha, column_start, bins)
         self.info: Info = {
             "solver": "conditional gradient on exact transport steps" if starts else "plan of the third lower bound",
             "convention": convention(p, alpha),
