@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -295,7 +296,7 @@ def test_a_plan_costs_the_value_also_beside_larger_spaces() -> None:
     rng = np.random.default_rng(5)
     spaces = neurons(5, rng.integers(2, 12, 16))
     values = asot.gromov(spaces).matrix()
-    for i, j in ((i, j) for i in range(16) for j in range(i + 1, 16)):
+    for i, j in itertools.combinations(range(16), 2):
         assert asot.gromov_plan(spaces, i, j).cost == pytest.approx(values[i, j], rel=1e-9)
 
 

@@ -148,7 +148,7 @@ def gromov_plan(
     first, second = place_of(i, row_ids, "i"), place_of(j, column_ids, "j")
     pair = chosen_spaces(spaces, [first, second + (0 if Y is None else len(row_ids))])
     dense = np.zeros(tuple(pair.sizes.tolist()))
-    solver = Gromov(pair, order, share, FROM_BOUND + FROM_PRODUCT, bins=default_bins(spaces))  # to begin as `gromov` does
+    solver = Gromov(pair, order, share, FROM_BOUND + FROM_PRODUCT, bins=default_bins(spaces))  # those of `gromov`
     ends = np.array([0]), np.array([1])
     found = alone(lambda stop: solver.energies(*ends, stop, dense), solver.expected_seconds(1))
     result = TransportPlan(dense)
