@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,9 @@ import numpy as np
 import pytest
 
 import asot
+from asot.data.spaces.reading import read_spaces
 from asot.sinks import Dense, Radius, TopK
+from asot.spaces.solver import FROM_BOUND, FROM_PRODUCT, Gromov
 from tests.spaces.made import energy, masses_of, neuron
 
 
@@ -307,6 +311,32 @@ def test_a_single_point_has_no_size_that_hides_small_spaces(scale: float) -> Non
     assert within.values[0] == across.values[0] == pytest.approx(0.5 * scale * 0.5 ** (1 / 3), rel=1e-12)
     apart = asot.gromov([point, point], features=[[[0.0]], [[scale]]], alpha=0.5, p=3)
     assert apart.values[0] == pytest.approx(scale * 0.5 ** (1 / 3), rel=1e-12)
+
+
+@pytest.mark.parametrize("p", [1, 3])
+def test_every_step_of_a_long_descent_hears_the_flag(p: float) -> None:
+    """From the product of the masses, the first form of an order other than 2 takes n²m² powers: here half a minute."""
+    spaces = read_spaces(neurons(16, [250 if p > 1 else 400] * 2))
+    solver, stop, ends = Gromov(spaces, p, 1.0, FROM_PRODUCT), np.zeros(1, np.int64), (np.array([0]), np.array([1]))
+    kernel = threading.Thread(target=solver.energies, args=(*ends, stop))
+    kernel.start()
+    time.sleep(1.0)  # longer than the bound that is computed first
+    assert kernel.is_alive()
+    stop[0] = 1
+    kernel.join(1.0)
+    stopped = not kernel.is_alive()
+    kernel.join()
+    assert stopped
+
+
+def test_pairs_of_another_order_than_2_are_long_work() -> None:
+    """So that they are cut into short tiles, and a thread solves them while the calling one hears Ctrl-C."""
+    spaces = read_spaces(neurons(17, [60, 60]))
+    solvers = {p: Gromov(spaces, p, 1.0, FROM_BOUND + FROM_PRODUCT) for p in (1.0, 1.5, 2.0, 3.0)}
+    seconds = {p: solver.expected_seconds(1) for p, solver in solvers.items()}
+    assert 100 * seconds[2.0] < seconds[3.0] == seconds[1.5]
+    assert 3 * seconds[2.0] < seconds[1.0] < seconds[3.0]
+    assert solvers[3.0].pairs_per_tile(2**30) == 1
 
 
 def test_a_plan_of_symmetric_copies_is_a_relabelling() -> None:
