@@ -13,7 +13,9 @@ import pytest
 
 import asot
 from asot.data.spaces.reading import read_spaces
+from asot.run.pairs import AllPairs, CrossPairs, ListedPairs
 from asot.sinks import Dense, Radius, TopK
+from asot.spaces.estimate import large_pairs
 from asot.spaces.solver import FROM_BOUND, FROM_PRODUCT, Gromov
 from tests.spaces.made import energy, masses_of, neuron
 
@@ -327,6 +329,30 @@ def test_every_step_of_a_long_descent_hears_the_flag(p: float) -> None:
     stopped = not kernel.is_alive()
     kernel.join()
     assert stopped
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_two_spaces_that_have_most_of_the_error_are_in_its_interval(seed: int) -> None:
+    """One pair of 1,225 is far larger than all others: a sample of 256 would rarely hold it."""
+    spaces = [scale * cloud for scale, cloud in zip([100.0] * 2 + [1.0] * 48, neurons(seed, [8] * 50), strict=True)]
+    searched, found = asot.gromov(spaces), asot.gromov(spaces, error="20%", random_state=seed)
+    _, high = found.info["calibration"]["held_out_rmse_interval"]
+    assert np.sqrt(np.mean((found.values - searched.values) ** 2)) <= high
+
+
+@pytest.mark.parametrize("pairs", [AllPairs(40), CrossPairs(30, 20)])
+def test_large_pairs_are_those_of_two_large_spaces(pairs: AllPairs | CrossPairs) -> None:
+    rng = np.random.default_rng(18)
+    rows = rng.pareto(0.5, pairs.n_rows)
+    columns = rows if pairs.symmetric else rng.pareto(0.5, pairs.n_columns)
+    i, j = pairs.indices(0, len(pairs))
+    smaller = np.minimum(rows[i], columns[j])
+    expected = np.flatnonzero(smaller > 4 / 256 * smaller.sum())
+    assert 0 < len(expected) < 64
+    listed = ListedPairs(np.stack([i, j], axis=1), pairs.n_rows, pairs.n_columns, pairs.symmetric)
+    for each in (pairs, listed):
+        np.testing.assert_array_equal(large_pairs(each, rows, columns, 256), expected)
+    assert len(large_pairs(pairs, np.ones(pairs.n_rows), np.ones(pairs.n_columns), 256)) == 0
 
 
 def test_pairs_of_another_order_than_2_are_long_work() -> None:
