@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +12,11 @@ import numpy as np
 import pytest
 
 import asot
+from asot.data.spaces.reading import read_spaces
+from asot.run.pairs import AllPairs, CrossPairs, ListedPairs
 from asot.sinks import Dense, Radius, TopK
+from asot.spaces.estimate import large_pairs
+from asot.spaces.solver import FROM_BOUND, FROM_PRODUCT, Gromov
 from tests.spaces.made import energy, masses_of, neuron
 
 
@@ -294,6 +301,73 @@ def test_a_plan_of_two_spaces_costs_the_value() -> None:
     assert T.nnz <= 3 * 19
     cross = asot.gromov_plan([spaces["a"]], 0, 1, Y=[spaces["b"], spaces["c"]])
     assert cross.shape == (8, 11)
+
+
+def test_a_plan_costs_the_value_also_beside_larger_spaces() -> None:
+    rng = np.random.default_rng(5)
+    spaces = neurons(5, rng.integers(2, 12, 16))
+    values = asot.gromov(spaces).matrix()
+    for i, j in itertools.combinations(range(16), 2):
+        assert asot.gromov_plan(spaces, i, j).cost == pytest.approx(values[i, j], rel=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-290, 1e-150, 1.0, 1e290])
+def test_a_single_point_has_no_size_that_hides_small_spaces(scale: float) -> None:
+    point, two = np.zeros((1, 1)), scale * (1.0 - np.eye(2))
+    within, across = asot.gromov([point, two], p=3), asot.gromov([point], [two], p=3)
+    assert within.values[0] == across.values[0] == pytest.approx(0.5 * scale * 0.5 ** (1 / 3), rel=1e-12)
+    apart = asot.gromov([point, point], features=[[[0.0]], [[scale]]], alpha=0.5, p=3)
+    assert apart.values[0] == pytest.approx(scale * 0.5 ** (1 / 3), rel=1e-12)
+
+
+@pytest.mark.parametrize("p", [1, 3])
+def test_every_step_of_a_long_descent_hears_the_flag(p: float) -> None:
+    """From the product of the masses, the first form of an order other than 2 takes n²m² powers: here half a minute."""
+    spaces = read_spaces(neurons(16, [250 if p > 1 else 400] * 2))
+    solver, stop, ends = Gromov(spaces, p, 1.0, FROM_PRODUCT), np.zeros(1, np.int64), (np.array([0]), np.array([1]))
+    kernel = threading.Thread(target=solver.energies, args=(*ends, stop))
+    kernel.start()
+    time.sleep(1.0)  # longer than the bound that is computed first
+    assert kernel.is_alive()
+    stop[0] = 1
+    kernel.join(1.0)
+    stopped = not kernel.is_alive()
+    kernel.join()
+    assert stopped
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_two_spaces_that_have_most_of_the_error_are_in_its_interval(seed: int) -> None:
+    """One pair of 1,225 is far larger than all others: a sample of 256 would rarely hold it."""
+    spaces = [scale * cloud for scale, cloud in zip([100.0] * 2 + [1.0] * 48, neurons(seed, [8] * 50), strict=True)]
+    searched, found = asot.gromov(spaces), asot.gromov(spaces, error="20%", random_state=seed)
+    _, high = found.info["calibration"]["held_out_rmse_interval"]
+    assert np.sqrt(np.mean((found.values - searched.values) ** 2)) <= high
+
+
+@pytest.mark.parametrize("pairs", [AllPairs(40), CrossPairs(30, 20)])
+def test_large_pairs_are_those_of_two_large_spaces(pairs: AllPairs | CrossPairs) -> None:
+    rng = np.random.default_rng(18)
+    rows = rng.pareto(0.5, pairs.n_rows)
+    columns = rows if pairs.symmetric else rng.pareto(0.5, pairs.n_columns)
+    i, j = pairs.indices(0, len(pairs))
+    smaller = np.minimum(rows[i], columns[j])
+    expected = np.flatnonzero(smaller > 4 / 256 * smaller.sum())
+    assert 0 < len(expected) < 64
+    listed = ListedPairs(np.stack([i, j], axis=1), pairs.n_rows, pairs.n_columns, pairs.symmetric)
+    for each in (pairs, listed):
+        np.testing.assert_array_equal(large_pairs(each, rows, columns, 256), expected)
+    assert len(large_pairs(pairs, np.ones(pairs.n_rows), np.ones(pairs.n_columns), 256)) == 0
+
+
+def test_pairs_of_another_order_than_2_are_long_work() -> None:
+    """So that they are cut into short tiles, and a thread solves them while the calling one hears Ctrl-C."""
+    spaces = read_spaces(neurons(17, [60, 60]))
+    solvers = {p: Gromov(spaces, p, 1.0, FROM_BOUND + FROM_PRODUCT) for p in (1.0, 1.5, 2.0, 3.0)}
+    seconds = {p: solver.expected_seconds(1) for p, solver in solvers.items()}
+    assert 100 * seconds[2.0] < seconds[3.0] == seconds[1.5]
+    assert 3 * seconds[2.0] < seconds[1.0] < seconds[3.0]
+    assert solvers[3.0].pairs_per_tile(2**30) == 1
 
 
 def test_a_plan_of_symmetric_copies_is_a_relabelling() -> None:

@@ -413,3 +413,23 @@ def test_standardized_distances_do_not_depend_on_a_far_first_point(metric, given
     shifted = Distributions(offset.points - 2.0**30, near.offsets)
     values = [asot.pairwise_exact(D, metric=metric, metric_params=given).values[0] for D in (offset, shifted)]
     assert values[0] == pytest.approx(values[1], rel=1e-14)
+
+
+@pytest.mark.parametrize("name", ["dice", "russellrao", "hamming", "minkowski", "mahalanobis", "cosine"])
+def test_the_name_of_a_metric_that_is_a_function_says_nothing(name):
+    def blocks(x, y):
+        return float(np.abs(x - y).sum())
+
+    blocks.__name__ = name
+    D = asot.Distributions.from_list(np.random.default_rng(0).normal(size=(4, 5, 2)))
+    expected = asot.pairwise_exact(D, metric="cityblock").values
+    np.testing.assert_allclose(asot.pairwise_exact(D, metric=blocks).values, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"), [(np.zeros(3), r"an array of shape \(3,\) came back"), ("far", "'far' came back"), (1j, "1j")]
+)
+def test_a_metric_that_gives_no_number_is_refused(answer, words):
+    D = asot.Distributions.from_list(np.zeros((2, 1, 2)) + np.arange(2)[:, None, None])
+    with pytest.raises(ValueError, match=rf"a metric must give one number for two points \(d,\), but {words}"):
+        asot.pairwise_exact(D, metric=lambda x, y: answer)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from asot._typing import Float, Info
+from asot.data.spaces.quantiles import default_bins
 from asot.data.spaces.reading import Spaces, as_gromov_order, chosen_spaces, joined_spaces, place_of, read_spaces
 from asot.plans import TransportPlan
 from asot.request import Accuracy, as_error
@@ -150,7 +151,7 @@ def gromov_plan(
     first, second = place_of(i, row_ids, "i"), place_of(j, column_ids, "j")
     pair = chosen_spaces(spaces, [first, second + (0 if Y is None else len(row_ids))])
     dense = np.zeros(tuple(pair.sizes.tolist()))
-    solver = Gromov(pair, order, share, FROM_BOUND + FROM_PRODUCT)
+    solver = Gromov(pair, order, share, FROM_BOUND + FROM_PRODUCT, bins=default_bins(spaces))  # those of `gromov`
     ends = np.array([0]), np.array([1])
     found = alone(lambda stop: solver.energies(*ends, stop, dense), solver.expected_seconds(1))
     result = TransportPlan(dense)

@@ -122,6 +122,10 @@ def test_kinds_that_few_have_are_left_out_with_the_reason():
         asot.drivers(D, labels, np.arange(16) % 2, min_size=3)
     with pytest.raises(ValueError, match="there is only one group, 'ill'"):
         asot.drivers(D, labels, ["ill"] * 16)
+    mixed = np.array([1, "a"] * 8, dtype=object)
+    for strata, words in (([None, *"a" * 15], "strata: entry 0 is missing"), (mixed, "strata cannot be ordered")):
+        with pytest.raises(ValueError, match=words):
+            asot.drivers(D, labels, np.arange(16) % 2, strata=strata)
 
 
 @pytest.mark.parametrize("scale", [2.0**-996, 2.0**990])

@@ -1,6 +1,7 @@
 """Whether groups differ: against a PERMANOVA by the definition, and against scikit-learn."""
 
 import warnings
+from math import comb
 
 import numpy as np
 import pytest
@@ -58,6 +59,19 @@ def test_by_chance_p_values_are_even():
         found = asot.group_differences(cdist(x, x), np.arange(12) % 2, n_permutations=99, random_state=1)
         values.append(found.p_value)
     assert 0.35 < np.mean(values) < 0.65
+
+
+@pytest.mark.parametrize("n", [8, 9, 12, 20])
+@pytest.mark.parametrize("noise", [0.0, 1e-5])
+def test_groups_without_any_distance_inside_are_told_apart(n, noise):
+    rng = np.random.default_rng(n)
+    label = rng.permutation(np.arange(n) % 2)
+    distances = np.abs(label[:, None] - label) + noise * np.triu(rng.random((n, n)), 1)
+    found = asot.group_differences(np.maximum(distances, distances.T), label, random_state=0)
+    alike = (2 if n % 2 == 0 else 1) / comb(n, n // 2)  # the orders that leave groups as they are, or exchange them
+    assert found.p_value == pytest.approx(alike, abs=0.015)
+    assert found.pseudo_f > 1e9
+    assert found.explained == pytest.approx(1.0)
 
 
 def test_names_and_results_are_read_and_what_is_wrong_is_reported():

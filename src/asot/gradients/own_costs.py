@@ -68,8 +68,8 @@ def emd(
     for costs that were rounded to float32 before, as right as they are. Where several plans are optimal the gradient is
     that of the plan which the solver found, always the same one. Gradients in masses are potentials with mean 0, since
     masses keep their total. Totals of a problem may differ by 1e-6 of themselves, or by the rounding of the masses'
-    dtype if that is more. The gradient of a problem without mass is 0. There is no second derivative and no forward
-    mode.
+    dtype if that is more. The gradient of a problem without mass is 0, and so are its potentials. There is no second
+    derivative and no forward mode.
 
     The solver runs on the CPU, on `torch.get_num_threads()` threads, and for tensors on an NVIDIA GPU there, if CuPy is
     installed and problems have up to 4,096 rows and columns (1,536 on GPUs with the least shared memory); a square one

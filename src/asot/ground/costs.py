@@ -258,6 +258,8 @@ def _by_scipy_or_sklearn(x: Float, metric: Metric, given: Parameters) -> Float:
     if len(x) < 2:
         return np.zeros((len(x), len(x)))
     pdist: Any = distance.pdist
+    if callable(metric) and getattr(distance, getattr(metric, "__name__", ""), None) is not metric:
+        metric = _number_of(metric)
     try:
         return np.asarray(distance.squareform(pdist(x, metric, **given)), dtype=np.float64)
     except ValueError as unknown:
@@ -272,6 +274,24 @@ def _by_scipy_or_sklearn(x: Float, metric: Metric, given: Parameters) -> Float:
                 f"unknown metric {metric!r}, or wrong metric_params ({unknown}); use a name of SciPy or scikit-learn, "
                 "'angular', 'great_circle', 'periodic', 'precomputed', or a function of two points"
             ) from None
+
+
+def _number_of(metric: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function of two points, refused where it gives something else than a number.
+
+    It has another name: SciPy looks at that of a function, and one that is called "dice" would get booleans.
+    """
+
+    def checked(x: Any, y: Any, **given: Any) -> Any:
+        found = metric(x, y, **given)
+        if isinstance(found, float):
+            return found
+        if np.ndim(found) or isinstance(found, (str, bytes, complex)):
+            kind = f"an array of shape {np.shape(found)}" if np.ndim(found) else repr(found)
+            raise ValueError(f"a metric must give one number for two points (d,), but {kind} came back")
+        return found
+
+    return checked
 
 
 def _check_table(table: Float, name: str) -> None:

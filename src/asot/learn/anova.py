@@ -32,6 +32,10 @@ BLOCKS = 40
 """Parts that are left out in turn for the interval of an effect."""
 
 
+UNEXPLAINED = 1e-12
+"""Of the variation that is to be explained: what is left with less of it is rounding, and a factor explains all."""
+
+
 class Term(NamedTuple):
     """What one factor explains."""
 
@@ -67,13 +71,19 @@ def term(G: Float, known: Float, added: Float) -> Term:
     """What a factor with basis ``added`` explains after those in ``known`` (which include the intercept)."""
     total = float(np.trace(G))
     squares = float(np.einsum("ij,ij->", added, G @ added))
-    rest = total - squares - float(np.einsum("ij,ij->", known, G @ known))
+    rest = left_over(total - float(np.einsum("ij,ij->", known, G @ known)), squares)
     df, left = added.shape[1], len(G) - known.shape[1] - added.shape[1]
     mean_rest = rest / left
     with np.errstate(divide="ignore", invalid="ignore"):
         pseudo_f = float(np.float64(squares / df) / np.float64(mean_rest))
     effect = (squares - df * mean_rest) / (total + mean_rest) if total > 0 else 0.0
     return Term(df, pseudo_f, squares / total if total > 0 else 0.0, effect)
+
+
+def left_over(total: float, squares: float) -> float:
+    """What is not explained of the variation, 0 where that is rounding."""
+    rest = total - squares
+    return rest if rest > UNEXPLAINED * total else 0.0
 
 
 def permuted_f(
@@ -88,7 +98,7 @@ def permuted_f(
         order = shuffled(rng, len(G), strata)
         moved = both[order]
         each = np.einsum("ij,ij->j", moved, rest @ moved)
-        squares, unexplained = each[:df].sum(), max(total - each.sum(), 0.0)
+        squares, unexplained = each[:df].sum(), left_over(total, each.sum())
         with np.errstate(divide="ignore", invalid="ignore"):
             yield order, float(np.float64(squares / df) / np.float64(unexplained / left))
 

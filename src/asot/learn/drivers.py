@@ -124,7 +124,9 @@ def drivers(
     names, kind = factorized(labels, len(D.masses))
     groups = np.asarray(per_distribution(groups, "groups", D.ids))
     check_groups(*factorized(groups, len(D), "groups", "distribution"))
-    batches = None if strata is None else np.asarray(per_distribution(strata, "strata", D.ids))
+    batches = None
+    if strata is not None:
+        batches = factorized(per_distribution(strata, "strata", D.ids), len(D), "strata", "distribution")[1]
     tests: dict[Any, GroupDifferences] = {}
     distances: dict[Any, Distances] = {}
     left_out: dict[Any, str] = {}

@@ -248,7 +248,8 @@ def _tested(
         raise ValueError(f"{len(G)} distributions are too few for {spent - 1} degrees of freedom")
     one = anova.term(G, known, added)
     permuted = list(anova.permuted_f(G, known, added, rng, count, strata))
-    scale = one.pseudo_f if np.isfinite(one.pseudo_f) else 1.0
+    ratio = one.pseudo_f if np.isfinite(one.pseudo_f) else 1.0
+    scale = ratio * max(1.0, 1e-4 * (1.0 + ratio * one.df / (len(G) - spent)))  # where little is left, it is rounding
     p_value = anova.share_as_large([value for _, value in permuted], one.pseudo_f, max(scale, 1e-300))
     return Factor(name, p_value=p_value, **one._asdict()), [order for order, _ in permuted]
 

@@ -24,14 +24,15 @@ def rounded_down(roots: Float, spaces: Spaces, rounding: float = ROUNDING, large
 
 
 class Bounds:
-    """Prepared once from spaces; columns of pairs count from space ``column_start`` on."""
+    """Prepared once from spaces; columns of pairs count from space ``column_start`` on. ``bins``: those of a larger
+    collection, if these spaces are a part of it."""
 
-    def __init__(self, spaces: Spaces, p: float, alpha: float, column_start: int) -> None:
+    def __init__(self, spaces: Spaces, p: float, alpha: float, column_start: int, bins: int | None = None) -> None:
         self._p, self._alpha, self._column_start = p, alpha, column_start
-        self.bins = default_bins(spaces)
+        self.bins = default_bins(spaces) if bins is None else bins
         self.quantiles = row_quantiles(spaces, self.bins)  # (points, bins)
         self._whole, self._eccentric = space_quantiles(spaces, self.bins), eccentricities(spaces, p, self.bins)
-        self._sizes = _sizes(spaces)
+        self._sizes = sizes_of(spaces)
         self.unit = float(np.ldexp(0.5 if alpha == 1.0 else 1.0, spaces.exponent))
         of_rows, of_spaces = rounding(spaces, self.bins)
         are_rounded = spaces.mass is not None or bool((spaces.sizes != self.bins).any())
@@ -67,7 +68,7 @@ class Bounds:
         return np.asarray(np.maximum(energy, 0.0) ** (1.0 / self._p) * self.unit)
 
 
-def _sizes(spaces: Spaces) -> Float:
+def sizes_of(spaces: Spaces) -> Float:
     """(N, 3) of the distances of each space: their root mean square, that of their deviations from the means of rows,
     and their mean."""
     found = np.empty((len(spaces), 3))

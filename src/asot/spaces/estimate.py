@@ -16,8 +16,9 @@ from asot._typing import Float, Identity, Indices, Info
 from asot.data.spaces.reading import Spaces
 from asot.results.sinks import distances_of
 from asot.run.engine import Resources
-from asot.run.pairs import PairSet, at_places
+from asot.run.pairs import AllPairs, ListedPairs, PairSet, at_places
 from asot.run.protocols import Solution, Solver, Status, all_ended, identity_of
+from asot.spaces.bounds import sizes_of
 from asot.spaces.solver import FROM_BOUND, FROM_PRODUCT, MAX_STEPS, Gromov
 
 STEPS = (0, 1, MAX_STEPS)
@@ -32,7 +33,8 @@ SHARE = 1 / 16
 FOLDS = 8
 
 UNSEEN = 4
-"""Errors have long tails: the upper end of their interval allows for so many more pairs as bad as the worst one."""
+"""Errors have long tails: the upper end of their interval allows for so many more pairs as bad as the worst one. Pairs
+that may be worse than that, of two spaces much larger than most, are all solved (`large_pairs`)."""
 
 RIDGE = 1e-5
 """Keeps features that say the same from having large weights of opposite signs."""
@@ -93,6 +95,8 @@ class Sample:
     rows: Indices
     columns: Indices
     values: Float
+    weights: Float
+    """How many pairs each represents, up to a common factor."""
     fold: Indices
 
     def fit(self, steps: int | None) -> Fit:
@@ -103,12 +107,13 @@ class Sample:
         for own in range(FOLDS):
             weights = _weights(features[self.fold != own], self.values[self.fold != own])
             errors[self.fold == own] = (predicted(features, weights, lower, upper) - self.values)[self.fold == own]
-        squares = errors**2
-        spread = 1.96 * squares.std(ddof=1) / np.sqrt(len(squares))
-        unseen = UNSEEN * squares.max() / len(squares)
-        low, high = (float(np.sqrt(max(0.0, squares.mean() + more))) for more in (-spread, spread + unseen))
-        weights, rmse = _weights(features, self.values), float(np.sqrt(squares.mean()))
-        return Fit(weights, steps, rmse, (low, high), float(self.values.mean()), len(squares))
+        squares, weighed = errors**2, self.weights / self.weights.mean()
+        mean = (weighed * squares).mean()
+        spread = 1.96 * (weighed * (squares - mean)).std(ddof=1) / np.sqrt(len(squares))
+        unseen = UNSEEN * (weighed * squares).max() / len(squares)
+        low, high = (float(np.sqrt(max(0.0, mean + more))) for more in (-spread, spread + unseen))
+        weights, rmse = _weights(features, self.values), float(np.sqrt(mean))
+        return Fit(weights, steps, rmse, (low, high), float((weighed * self.values).mean()), len(squares))
 
 
 def solved_sample(
@@ -119,10 +124,48 @@ def solved_sample(
         return None
     size = int(np.clip(len(pairs) * SHARE, FEWEST, MOST))
     rng = np.random.default_rng(0 if random_state is None else random_state)
-    chosen = at_places(pairs, np.sort(rng.choice(len(pairs), size, replace=False)))
+    places, weights = _drawn(pairs, spaces, column_start, size, rng)
+    chosen = at_places(pairs, places)
     solved = distances_of(chosen, Gromov(spaces, p, alpha, FROM_BOUND + FROM_PRODUCT, column_start), **vars(resources))
     fold = rng.permutation(size) % FOLDS
-    return Sample(spaces, p, alpha, column_start, *chosen.indices(0, size), solved.values, fold)
+    return Sample(spaces, p, alpha, column_start, *chosen.indices(0, size), solved.values, weights, fold)
+
+
+def _drawn(
+    pairs: PairSet, spaces: Spaces, column_start: int, size: int, rng: np.random.Generator
+) -> tuple[Indices, Float]:
+    """Places (size,) of pairs in their order, and how many pairs each represents: the large ones, and some of the
+    others."""
+    squares = sizes_of(spaces)[:, 0] ** 2
+    large = large_pairs(pairs, squares[: pairs.n_rows], squares[column_start : column_start + pairs.n_columns], size)
+    rest = rng.choice(len(pairs) - len(large), size - len(large), replace=False)
+    rest += np.searchsorted(large - np.arange(len(large)), rest, side="right")  # places among all pairs
+    places, weights = np.concatenate([large, rest]), np.ones(size)
+    weights[len(large) :] = (len(pairs) - len(large)) / len(rest)
+    order = np.argsort(places)
+    return places[order], weights[order]
+
+
+def large_pairs(pairs: PairSet, rows: Float, columns: Float, size: int) -> Indices:
+    """Ascending places of pairs that may have more of all squared errors than `UNSEEN` pairs of a sample stand for.
+
+    An error is about as large as the smaller one of two spaces; ``rows`` and ``columns`` are squared sizes. There are
+    at most size / UNSEEN such pairs.
+    """
+    if isinstance(pairs, ListedPairs):
+        i, j = pairs.indices(0, len(pairs))
+        smaller = np.minimum(rows[i], columns[j])
+        return np.flatnonzero(smaller > UNSEEN / size * smaller.sum())
+    ascending = np.sort(columns)
+    below = np.searchsorted(ascending, rows)
+    total = (np.concatenate([[0.0], np.cumsum(ascending)])[below] + rows * (len(columns) - below)).sum()
+    is_within = isinstance(pairs, AllPairs)
+    least = UNSEEN / size * ((total - rows.sum()) / 2 if is_within else total)
+    i, j = (each.ravel() for each in np.meshgrid(*map(np.flatnonzero, (rows > least, columns > least)), indexing="ij"))
+    if not is_within:
+        return np.asarray(i * pairs.n_columns + j)
+    i, j = i[i < j], j[i < j]
+    return np.asarray(AllPairs(pairs.n_rows).row_start(i) + j - i - 1)
 
 
 def predicted(features: Float, weights: Float, lower: Float, upper: Float) -> Float:

@@ -42,6 +42,11 @@ class Spaces:
         return ((self.matrix(i), self.masses(i)) for i in range(len(self)))
 
     @property
+    def has_size(self) -> bool:
+        """Whether any distance or feature is not 0; the exponent says something only then."""
+        return bool(self.distance.any() or (self.features is not None and self.features.any()))
+
+    @property
     def sizes(self) -> NDArray[np.int64]:
         return np.diff(self.start)
 
@@ -136,9 +141,11 @@ def _assembled(
     sizes = np.array([len(matrix) for matrix in matrices], dtype=np.int64)
     own_masses, own_features = _as_masses(masses, sizes, name), _as_features(features, sizes, name)
     largest = max(float(matrix.max()) for matrix in matrices)
-    exponent = int(np.frexp(largest)[1]) + given_exponent if largest > 0 else 0
+    exponents = [int(np.frexp(largest)[1]) + given_exponent] if largest > 0 else []  # zeros have no size
     if own_features is not None and own_features.any():
-        exponent = max(exponent, int(np.frexp(np.abs(own_features).max())[1]))
+        exponents.append(int(np.frexp(np.abs(own_features).max())[1]))
+    exponent = max(exponents, default=0)
+    if own_features is not None:
         own_features = np.ldexp(own_features, -exponent)
     flat = np.concatenate([np.ldexp(matrix.reshape(-1), given_exponent - exponent) for matrix in matrices])
     start = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
@@ -187,7 +194,7 @@ def _as_features(features: Any, sizes: NDArray[np.int64], name: str) -> Float | 
 
 def joined_spaces(first: Spaces, second: Spaces) -> Spaces:
     """Two collections as one, the second after the first, in one unit."""
-    exponent = max(first.exponent, second.exponent)
+    exponent = max((each.exponent for each in (first, second) if each.has_size), default=0)
     parts = [(each, each.exponent - exponent) for each in (first, second)]
     mass = None
     if first.mass is not None or second.mass is not None:

@@ -9,8 +9,8 @@
 
 class Pair {
   public:
-    Pair(const GromovSpaces& all)
-        : all_(all), stride_(stride_of(all.most)), ws_(all.most, all.most, 2 * all.most),
+    Pair(const GromovSpaces& all, Stop stop)
+        : all_(all), stop_(stop), stride_(stride_of(all.most)), ws_(all.most, all.most, 2 * all.most),
           scratch_(all.most, all.most, 0),
           memory_(6 * Memory::bytes_of<double>((all.most + 4) * stride_) + 6 * Memory::bytes_of<double>(stride_) +
                   Memory::bytes_of<double>(longest() * stride_) + Memory::bytes_of<Arc>(room()) +
@@ -66,10 +66,10 @@ class Pair {
     }
 
     // The third lower bound of the energy; its plan is left in `arcs`, and its energy returned in `energy`.
-    double third_bound(double& energy, Stop stop) {
+    double third_bound(double& energy) {
         row_gaps();
         double proven;
-        transport(cost_, proven, stop);
+        transport(cost_, proven);
         energy = price();
         return proven;
     }
@@ -79,12 +79,12 @@ class Pair {
     bool is_tied(double bound, double best) const { return n_ == m_ && bound <= 1e-12 * size_ && best > 1e-12 * size_; }
 
     // Descend from the plan in `arcs` or from the product; returns the energy reached, and its plan is in `plan`.
-    double descend(bool from_product, int64_t& steps, Stop stop) {
+    double descend(bool from_product, int64_t& steps) {
         double energy = from_product ? begin_with_product() : begin_with_arcs();
-        for (int64_t step = 0; step < all_.max_steps && *stop == 0; step++) {
+        for (int64_t step = 0; step < all_.max_steps && !is_over(); step++) {
             if (energy <= 1e-15 * size_) break;  // noise has no direction
             double unused;
-            transport(gradient(), unused, stop);
+            transport(gradient(), unused);
             if (holds_arcs() || no_memory_) break;
             const double along = over_arcs(form_), features = all_.features == nullptr ? 0.0 : over_arcs(features_);
             const double slope =
@@ -127,6 +127,8 @@ class Pair {
     int64_t m() const { return m_; }
 
   private:
+    // Whether the caller wants to end. All that takes longer than n · m asks, and what it leaves unfinished is discarded.
+    bool is_over() const { return *stop_ != 0; }
     int64_t room() const { return 8 * all_.most; }
     int64_t longest() const { return all_.bins > all_.dim ? all_.bins : all_.dim; }
 
@@ -169,7 +171,7 @@ class Pair {
             for (int64_t j = 0; j < m_; j++) turned_[c * width_ + j] = v[j * dim + c];
             for (int64_t j = m_; j < width_; j++) turned_[c * width_ + j] = 0.0;
         }
-        for (int64_t i = 0; i < n_; i += ROWS) {
+        for (int64_t i = 0; i < n_ && !is_over(); i += ROWS) {
             const double* rows[ROWS];
             for (int64_t r = 0; r < ROWS; r++) rows[r] = u + (i + r < n_ ? i + r : n_ - 1) * dim;
             int64_t j = 0;
@@ -201,16 +203,16 @@ class Pair {
     }
 
     // Solve the transport problem of `cost`; its plan goes to `arcs`, a proven lower bound of its value to `proven`.
-    void transport(const double* cost, double& proven, Stop stop) {
+    void transport(const double* cost, double& proven) {
         int64_t p, q;
         const double unit = place_both(ws_, a_, n_, b_, m_, p, q) * MASS_UNIT;
-        const Units units = read_costs(ws_, scratch_, cost, width_, p, q, stop);
-        place_distances_up_to(units.most, ws_, scratch_, p, q, bits_, true, stop);
+        const Units units = read_costs(ws_, scratch_, cost, width_, p, q, stop_);
+        place_distances_up_to(units.most, ws_, scratch_, p, q, bits_, true, stop_);
         if (is_warm_ && units.most > 0.0) begin_with_potentials(p, q, bits_.largest / units.most, units);
         n_arcs_ = 0;
         proven = 0.0;
-        if (solve_placed(ws_, p, q, bits_.index, stop) == NO_MEMORY) no_memory_ = true;
-        if (no_memory_ || *stop != 0) return;
+        if (solve_placed(ws_, p, q, bits_.index, stop_) == NO_MEMORY) no_memory_ = true;
+        if (no_memory_ || is_over()) return;
         const double value = std::ldexp(value_of_flows(ws_, scratch_, p, q) * unit + units.low, units.exponent);
         // Costs and masses were rounded to integers, and sums of so many terms to doubles.
         proven = value - std::ldexp(units.most, units.exponent) * (4.0 / bits_.largest + (a_ == nullptr ? 0.0 : 1e-14)) -
@@ -261,7 +263,7 @@ class Pair {
     void bilinear(double* out) {
         if (all_.p == 2.0) return square_form(out);
         for (int64_t t = 0; t < n_ * width_; t++) out[t] = 0.0;
-        for (int64_t e = 0; e < n_arcs_; e++) add_form(out, arcs_[e]);
+        for (int64_t e = 0; e < n_arcs_ && !is_over(); e++) add_form(out, arcs_[e]);
     }
     void add_form(double* out, Arc arc) const {
         const double *u = dx_ + arc.source * n_, *v = columns_ + arc.sink * width_;
@@ -283,7 +285,7 @@ class Pair {
             double* row = mixed + arcs_[e].sink * wide;
             for (int64_t i = 0; i < n_; i++) row[i] += arcs_[e].mass * u[i];
         }
-        for (int64_t i = 0; i < n_; i += ROWS) {
+        for (int64_t i = 0; i < n_ && !is_over(); i += ROWS) {
             int64_t j = 0;
             for (; j + WIDE * LANES <= width_; j += WIDE * LANES) write_form<WIDE>(mixed, wide, i, j, out);
             for (; j < width_; j += LANES) write_form<1>(mixed, wide, i, j, out);
@@ -317,7 +319,8 @@ class Pair {
         } else {
             for (int64_t t = 0; t < n_ * width_; t++) form_[t] = 0.0;
             for (int64_t i = 0; i < n_; i++)
-                for (int64_t j = 0; j < m_; j++) add_form(form_, {int32_t(i), int32_t(j), plan_[i * width_ + j]});
+                for (int64_t j = 0; j < m_ && !is_over(); j++)
+                    add_form(form_, {int32_t(i), int32_t(j), plan_[i * width_ + j]});
         }
         return value_of_plan();
     }
@@ -367,7 +370,7 @@ class Pair {
     // The energy of the arcs by its definition.
     double price() const {
         double sum = 0.0, diagonal = 0.0;
-        for (int64_t e = 0; e < n_arcs_; e++) {
+        for (int64_t e = 0; e < n_arcs_ && !is_over(); e++) {
             const double *u = dx_ + arcs_[e].source * n_, *v = columns_ + arcs_[e].sink * width_;
             double part = 0.0;
             for (int64_t f = 0; f < e; f++)
@@ -381,6 +384,7 @@ class Pair {
     }
 
     const GromovSpaces& all_;
+    Stop stop_;
     int64_t stride_;
     CostBits bits_{1, 1};
     Workspace ws_;
