@@ -184,7 +184,7 @@ def _on_cluster(
     problem: Problem, K: int, pruning: Pruning, cluster: Cluster, progress: ProgressLike, started: float
 ) -> Neighbors:
     """The search in strips of rows by the workers of a cluster."""
-    shape, distance = problem.shape, problem.distance
+    shape = problem.shape
     starts = list(tiles(shape.n_rows, max(1, -(-shape.n_rows // (4 * cluster.jobs)))))
     task = SearchStrip(functools.partial(in_strips, problem, K, pruning, 1))
     parts: list[Strip] = []
@@ -193,10 +193,8 @@ def _on_cluster(
             parts.append(strip)
             shown.advance(len(strip.indices))
     n_exact = sum(strip.n_exact for strip in parts)
-    search = Search(
-        shape, problem.solver(), cluster.jobs, problem.memory, parts[0].made, Progress(False, 0, ""), distance.p
-    )
-    info = search.info(started) | {"n_exact": n_exact, "executor": cluster.name}
+    said = {"n_exact": n_exact, "n_jobs": cluster.jobs, "seconds": time.perf_counter() - started}
+    info = parts[0].info | said | {"executor": cluster.name}
     indices, distances = (np.concatenate([strip[part] for strip in parts]) for part in (0, 1))
     return Neighbors(indices, distances, info, n_exact)
 
