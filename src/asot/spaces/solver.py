@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -70,20 +71,30 @@ class Gromov(PricedSolver):
         max_steps: int = MAX_STEPS,
     ) -> None:
         self.spaces, self._p, self._alpha, self.column_start = spaces, p, alpha, column_start
-        self._most, self._starts, self.has_bounds = int(spaces.sizes.max()), starts, bounds
-        self._max_steps = max_steps
-        n = float(np.mean(spaces.sizes))
-        self._seconds = (1 + min(4, max_steps) * bin(starts).count("1")) * (2e-6 + 4e-9 * n * n + 2e-10 * n**3)
+        self._most, self.has_bounds = int(spaces.sizes.max()), bounds
         self.bounds = Bounds(spaces, p, alpha, column_start)
+        self._begin(starts, max_steps)
+
+    def _begin(self, starts: int, max_steps: int) -> None:
+        self._starts, self._max_steps = starts, max_steps
+        n = float(np.mean(self.spaces.sizes))
+        self._seconds = (1 + min(4, max_steps) * bin(starts).count("1")) * (2e-6 + 4e-9 * n * n + 2e-10 * n**3)
         self.info: Info = {
             "solver": "conditional gradient on exact transport steps" if starts else "plan of the third lower bound",
-            "convention": convention(p, alpha),
-            "p": p,
-            "alpha": alpha,
+            "convention": convention(self._p, self._alpha),
+            "p": self._p,
+            "alpha": self._alpha,
             "bins": self.bounds.bins,
             "starts": [name for bit, name in ((1, "third lower bound"), (2, "product")) if starts & bit],
             **IN_FLOAT64,
         }
+
+    def near_bound(self, steps: int) -> Gromov:
+        """The same pairs, with bounds, and as values the prices after so many steps from the third bound's plan."""
+        other = copy.copy(self)
+        other.has_bounds = True
+        other._begin(FROM_BOUND if steps else 0, steps)
+        return other
 
     def _record(self) -> GromovSpaces:
         s = self.spaces
