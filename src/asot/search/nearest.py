@@ -28,7 +28,7 @@ from asot.run.engine import active_cluster
 from asot.run.executors import Progress, ProgressLike, in_ranges, kept_threads
 from asot.run.pairs import make_pairs, tiles
 from asot.search import stated_recall
-from asot.search.choose import Offer, Problem, Pruning, choose_look, offer_bounds, rehearse
+from asot.search.choose import Offer, Problem, Pruning, choose_look, rehearse
 from asot.search.energy import energy_vectors
 from asot.search.strips import SearchStrip, Strip, StripSearch
 from asot.search.sweep import Best, Edges, Look, Search, Shape
@@ -171,7 +171,7 @@ def _search_for_share(
 
 
 def _prepare(problem: Problem, pruning: Pruning, shown: Progress) -> tuple[Search, Offer]:
-    offer = offer_bounds(problem, pruning)
+    offer = Offer(problem, pruning)
     return Search(
         problem.shape, problem.solver(), problem.jobs, problem.memory // 2, offer.made, shown, problem.distance.p
     ), offer  # fmt: skip
