@@ -215,13 +215,16 @@ def share_too_wide(accepted: Accuracy | None, calibration: Calibration, sample: 
 
 
 class AnchorAttempts(Attempts[View]):
-    """Estimates of the Euclidean W_1: transport between anchors, and what else is known about a pair."""
+    """Estimates of the Euclidean W_1: transport between anchors, and what else is known about a pair.
 
-    def __init__(self, request: Request, space: AnchorSpace | None) -> None:
+    ``directions``: in which local means are compared, if that is known.
+    """
+
+    def __init__(self, request: Request, space: AnchorSpace | None, directions: Directions | None = None) -> None:
         super().__init__(request, space)
         self._column_start = None if request.E is None else len(request.D)
         self._short: Coordinates | None = None
-        self._directions: Directions | None = None
+        self._directions = directions
         self._distinct: Callable[[], DistinctPoints] | None = None
         if request.wants_gpu and self.is_soft:
             self.why_exact = f"device={request.device!r} was asked for, and such estimates are made on the CPU"
@@ -240,11 +243,19 @@ class AnchorAttempts(Attempts[View]):
         return exact_distances(self._request.both, rows, columns, self._resources)
 
     def _features(self, views: list[View], with_bounds: bool, *, sampling: bool = False) -> PairFeatures:
+        return self.features_of(views, self._shared, with_bounds=with_bounds, learned=not sampling)
+
+    def features_of(
+        self, views: list[View], shared: SharedPoints | None, *, with_bounds: bool, learned: bool = True
+    ) -> PairFeatures:
+        """``learned``: with distances in the space of the call, where its codes are soft."""
         assert self._short is not None
-        learned = None if sampling else self._learned()
-        return PairFeatures(
-            views, self._short, self._column_start or 0, with_bounds=with_bounds, learned=learned, shared=self._shared
-        )  # fmt: skip
+        soft, start = None, self._column_start or 0
+        if learned and self._space is not None and self.is_soft:
+            A, cost = self._space.histograms(self._request.D, device="cpu"), self._space.cost
+            B = None if self._request.E is None else self._space.histograms(self._request.E, device="cpu")
+            soft = ExactSharedCost(A, B, cost, cancel=is_metric(cost))
+        return PairFeatures(views, self._short, start, with_bounds=with_bounds, learned=soft, shared=shared)
 
     @functools.cached_property
     def _shared(self) -> SharedPoints | None:
@@ -270,8 +281,10 @@ class AnchorAttempts(Attempts[View]):
             self._distinct = self._distinct_points()
         plain = self._view(n_anchors, seed, False)
         began = time.perf_counter()
-        view, start = copy.copy(plain.view), self._column_start or 0
-        view.bounds = make_bounds(plain.space, own.both, start, level, n_jobs, plain.assigned, self._distinct)
+        view = copy.copy(plain.view)
+        view.bounds = make_bounds(
+            plain.space, own.both, own.column_start, level, n_jobs, plain.assigned, self._distinct
+        )  # fmt: skip
         return replace(plain, view=view, seconds=plain.seconds + time.perf_counter() - began)
 
     def _distinct_points(self) -> Callable[[], DistinctPoints]:
@@ -280,39 +293,30 @@ class AnchorAttempts(Attempts[View]):
         return functools.cache(meanwhile(make, with_loops=True) if self._resources.jobs >= ENOUGH_THREADS else make)
 
     def _look(self, n_anchors: int | None, seed: int) -> SpaceView[View]:
-        """With several threads, what needs few of them is done beside what needs many."""
-        began, both, n_jobs = time.perf_counter(), self._request.both, self._resources.n_jobs
+        began = time.perf_counter()
         if self._space is not None:
             space = self._space.proven
         else:
             assert n_anchors is not None
-            space = self._learned_space(both, n_anchors, seed)
-        known = self._short is not None
-        directions = meanwhile(functools.partial(leading_directions, both.points, both.masses)) if not known else None
+            space = self._learned_space(self._request.both, n_anchors, seed)
+        view, assigned = self.view_in(space)
+        return SpaceView(space, view, time.perf_counter() - began, assigned)
+
+    def view_in(self, space: AnchorSpace) -> tuple[View, Assigned]:
+        """With several threads, what needs few of them is done beside what needs many."""
+        both, n_jobs, directions = self._request.both, self._resources.n_jobs, None
+        if self._short is None and self._directions is None:
+            directions = meanwhile(functools.partial(leading_directions, both.points, both.masses))
         assigned = space.nearest_of(both, device="cpu", n_jobs=n_jobs)
         own = space, both, self._column_start, assigned
         on_anchors = meanwhile(functools.partial(OnAnchors, *own, for_gpu=self._request.wants_gpu))
         if self._short is None:
-            assert directions is not None
-            self._directions = directions()
+            self._directions = self._directions if directions is None else directions()
             self._short = coordinates_of(both, n_jobs, self._directions)
-        view = View(space, both, self._short, self._column_start, n_jobs=n_jobs, on_anchors=on_anchors())
-        return SpaceView(space, view, time.perf_counter() - began, assigned)
+        return View(space, both, self._short, self._column_start, n_jobs=n_jobs, on_anchors=on_anchors()), assigned
 
     def _axes(self, features: Features) -> Float | None:
         return None if self._directions is None else self._directions.columns
-
-    def _learned(self) -> ExactSharedCost | None:
-        return None if self._space is None else soft_distances(self._request, self._space)
-
-
-def soft_distances(request: Request, space: AnchorSpace) -> ExactSharedCost | None:
-    """Distances in a space with soft codes, in addition to those of its nearest anchors; None where there are none."""
-    if space.proven is space:
-        return None
-    A = space.histograms(request.D, device="cpu")
-    B = None if request.E is None else space.histograms(request.E, device="cpu")
-    return ExactSharedCost(A, B, space.cost, cancel=is_metric(space.cost))
 
 
 # ------------------------------------------------------------------------------------------------ every other distance
