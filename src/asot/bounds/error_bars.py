@@ -67,6 +67,14 @@ class SparseMeans(Record):
 _sparse_means = entry("sparse_means", SparseMeans, Int, Int)
 
 
+def sparse_means(histograms: SparseHistograms, points: Float, n_jobs: int = 1) -> Float:
+    """Mean (N, w) of every distribution, from numbers (V, w) for the distinct points."""
+    found = np.empty((len(histograms.offsets) - 1, points.shape[1]))
+    sought = SparseMeans.of(histograms, width=points.shape[1], points=np.ascontiguousarray(points), found=found)
+    in_stretches(histograms.offsets, lambda low, high: _sparse_means(sought, low, high), n_jobs)
+    return found
+
+
 def check_proven(space: AnchorSpace, asked_by: str) -> None:
     """Refuse bounds where none is proven."""
     if space.why_no_bounds is not None:
@@ -172,10 +180,7 @@ class DistinctPoints(NamedTuple):
     def of(cls, D: Distributions, n_jobs: int) -> DistinctPoints:
         histograms, number = numbered_histograms(D, in_ranges(n_jobs))
         short = short_coordinates(histograms.points, histograms.pooled_masses(), n_jobs=n_jobs)
-        means = np.empty((len(D), short.points.shape[1]))
-        sought = SparseMeans.of(histograms, width=means.shape[1], points=short.points, found=means)
-        in_stretches(histograms.offsets, lambda low, high: _sparse_means(sought, low, high), n_jobs)
-        return cls(histograms, number, short, order_along(short), means)
+        return cls(histograms, number, short, order_along(short), sparse_means(histograms, short.points, n_jobs))
 
 
 class PointBounds(Bounds):

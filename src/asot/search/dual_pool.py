@@ -13,6 +13,7 @@ import numpy as np
 
 from asot._typing import Float, Indices
 from asot.anchors.space import AnchorSpace
+from asot.bounds.error_bars import sparse_means
 from asot.data.distinct import SparseHistograms, sparse_histograms
 from asot.data.distributions import Distributions
 from asot.exact.auto import simplex_of_points
@@ -69,7 +70,7 @@ def dual_pool(
     if len(potentials.points) == 0:
         return no_pool(n), count
     extended = _extended(potentials, support, ground, n_jobs)
-    values = _means(histograms, extended)
+    values = sparse_means(histograms, extended, n_jobs)
     values -= values.mean(axis=0)  # a constant changes no difference, and small numbers lose less as float32
     # A Jensen-Shannon distance is the root of a difference: near 0 it has half the digits of the others.
     exactness = 1e-6 if ground.code == JENSENSHANNON else 1e-11
@@ -130,12 +131,3 @@ def _extended(potentials: SinkPotentials, support: Float, ground: Ground, n_jobs
 
     in_threads(piece, range(0, len(out), _POINTS), n_jobs)
     return out
-
-
-def _means(histograms: SparseHistograms, potentials: Float) -> Float:
-    """E f under every distribution (N, M)."""
-    from scipy import sparse
-
-    shape = (len(histograms.offsets) - 1, len(potentials))
-    table = sparse.csr_array((histograms.masses, histograms.index, histograms.offsets), shape=shape)
-    return np.asarray(table @ potentials)
