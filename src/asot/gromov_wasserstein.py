@@ -23,7 +23,7 @@ from asot.run.pairs import PairSet, make_pairs
 from asot.run.protocols import Notes, Sink, SinkBase
 from asot.spaces.cuda import MOST_POINTS, GromovCuda
 from asot.spaces.estimate import STEPS, Fit, GromovEstimate, solved_sample
-from asot.spaces.nearest import all_lower, nearest
+from asot.spaces.nearest import nearest
 from asot.spaces.solver import FROM_BOUND, FROM_PRODUCT, Gromov
 from asot.spaces.third_bound import CenteredBounds, Estimates, FromThirdBound, third_bound_work
 from asot.validation import is_number
@@ -245,7 +245,10 @@ class _Request:
     def _all_lower(self, bounded: Work | None, *, is_centered: bool) -> Float:
         """Lower bounds (P,) of all pairs; ``bounded``: third or centered ones, if GPUs compute them."""
         if self.p != 2 or self.alpha != 1:  # all bounds, and no descents
-            return all_lower(Work(self.pairs, Ready(self.solver.near_bound(0)), notes=Notes(INFO)), self.resources)
+            look = Work(self.pairs, Ready(self.solver.near_bound(0)), notes=Notes(INFO))
+            found = solve_work(look, Condensed(extras=("lower",)), self.resources)
+            assert found.lower is not None
+            return found.lower
         if bounded is None or not is_centered:
             bounded = self._third_bounds("cpu" if bounded is None else self.device, centered=True)
         kept = FromThirdBound(Condensed(), CenteredBounds(self.spaces))

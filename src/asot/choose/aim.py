@@ -104,7 +104,7 @@ def solve_to_aim(request: Request, goal: Goal) -> Any:
         else:
             if goal.space is not None and request.distance.is_plain:
                 warn_far_from_anchors(goal.space.proven, trial.features.radii)
-            info["n_anchors"] = trial.n_anchors
+            info["n_anchors"] = trial.spaces[0].n_anchors
             work = estimates_work(
                 request, trial.features, trial.calibration, attempts.exact_solver, choice.cpu_seconds, info, trial.begun
             )  # fmt: skip

@@ -15,6 +15,7 @@ import copy
 import functools
 import time
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
@@ -69,11 +70,10 @@ class Attempt:
     calibration: Calibration
     exact_share: float
     """The share of pairs that must still be solved exactly."""
-    n_anchors: int
     spaces: tuple[AnchorSpace, ...]
     axes: Float | None
     """(d, w) in which local means or covariances are compared, where these are not all coordinates."""
-    seconds: float  # spent on all parts of it, also by earlier attempts
+    seconds: float  # spent on it, also with fewer exact pairs
     begun: FeaturesCuda | None = None
     """What GPUs have begun to measure before there was a fit."""
 
@@ -104,11 +104,10 @@ class Attempt:
 
 @dataclass(frozen=True)
 class SpaceView(Generic[Own]):
-    """All pairs as one space sees them, and how long it took to look."""
+    """All pairs as one space sees them."""
 
     space: AnchorSpace
     view: Own
-    seconds: float
     assigned: Assigned | None = None
 
 
@@ -126,37 +125,32 @@ class Attempts(ABC, Generic[Own]):
         self._views: dict[tuple[int | None, int, bool], SpaceView[Own]] = {}
         self._drawn_at: int | None = None
         self._sampler: Sampler | None = None
-        self._sampling = 0.0  # seconds of it so far
+        self._spent: dict[tuple[int | None, int, bool], float] = defaultdict(float)  # seconds, on a kind of strategy
 
     def __call__(self, strategy: Strategy, begin: Begin | None = None) -> Attempt:
         """Set up a strategy. ``begin`` is called with its features; what it returns goes into the attempt."""
+        began = time.perf_counter()
         self._drawn_at = self._drawn_at or strategy.drawn_at or strategy.n_anchors
         strategy = replace(strategy, drawn_at=self._drawn_at)
         views = [self._view(strategy.n_anchors, strategy.seed + s, strategy.bounds) for s in range(strategy.n_spaces)]
-        began = time.perf_counter()
         features = self._features([one.view for one in views], strategy.bounds)
         begun = None if begin is None else begin(features)
-        preparing = time.perf_counter() - began
-        sample, sample_seconds = self._drawn(strategy, None if begun is None else begun.rest)
-        began = time.perf_counter()
+        sample = self._drawn(strategy, None if begun is None else begun.rest)
         if begun is not None:
             begun.rest()  # where the sample was known
         calibration = Calibration(features, sample, self._resources)
         share = share_too_wide(self._request.max_error, calibration, sample)
-        seconds = sample_seconds + sum(one.seconds for one in views) + preparing + time.perf_counter() - began
-        spaces = tuple(one.space for one in views)
-        return Attempt(
-            strategy, features, sample, calibration, share, spaces[0].n_anchors, spaces, self._axes(features), seconds,
-            begun,
-        )  # fmt: skip
+        kind = strategy.n_anchors, strategy.n_spaces, strategy.bounds
+        self._spent[kind] += time.perf_counter() - began
+        spaces, axes = tuple(one.space for one in views), self._axes(features)
+        return Attempt(strategy, features, sample, calibration, share, spaces, axes, self._spent[kind], begun)
 
-    def _drawn(self, strategy: Strategy, beside: Callable[[], object] | None) -> tuple[ExactSample, float]:
-        """The pairs that are solved exactly, for all attempts, and how long that took.
+    def _drawn(self, strategy: Strategy, beside: Callable[[], object] | None) -> ExactSample:
+        """The pairs that are solved exactly, for all attempts.
 
         ``beside`` is called while threads measure the pairs that they are chosen from.
         """
         first = self._view(strategy.drawn_at, strategy.seed, False)
-        began = time.perf_counter()
         if self._sampler is None:
             D, E = self._request.D, self._request.E
             pairs = make_pairs(len(D), None if E is None else len(E))
@@ -164,9 +158,7 @@ class Attempts(ABC, Generic[Own]):
             self._sampler = Sampler(
                 features, pairs, strategy.n_exact, strategy.seed, self._resources, self.exact_pairs, beside
             )  # fmt: skip
-        sample = self._sampler.sample(strategy.n_draws)
-        self._sampling += time.perf_counter() - began
-        return sample, self._sampling
+        return self._sampler.sample(strategy.n_draws)
 
     def _view(self, n_anchors: int | None, seed: int, with_bounds: bool) -> SpaceView[Own]:
         """The pairs as one space sees them, made when it is first asked for."""
@@ -272,7 +264,12 @@ class AnchorAttempts(Attempts[View]):
 
     def _made_view(self, n_anchors: int | None, seed: int, with_bounds: bool) -> SpaceView[View]:
         if not with_bounds:
-            return self._look(n_anchors, seed)
+            if self._space is not None:
+                space = self._space.proven
+            else:
+                assert n_anchors is not None
+                space = self._learned_space(self._request.both, n_anchors, seed)
+            return SpaceView(space, *self.view_in(space))
         own, n_jobs = self._request, self._resources.n_jobs
         level = own.level or "points"
         if level == "auto" and own.wants_gpu:
@@ -280,27 +277,16 @@ class AnchorAttempts(Attempts[View]):
         if self._distinct is None and level_for(level, own.both, n_anchors or 1) == "points":
             self._distinct = self._distinct_points()
         plain = self._view(n_anchors, seed, False)
-        began = time.perf_counter()
         view = copy.copy(plain.view)
         view.bounds = make_bounds(
             plain.space, own.both, own.column_start, level, n_jobs, plain.assigned, self._distinct
         )  # fmt: skip
-        return replace(plain, view=view, seconds=plain.seconds + time.perf_counter() - began)
+        return replace(plain, view=view)
 
     def _distinct_points(self) -> Callable[[], DistinctPoints]:
         """Those of the collection, for the bounds of all spaces; they begin here if there are threads enough."""
         make = functools.partial(DistinctPoints.of, self._request.both, self._resources.jobs)
         return functools.cache(meanwhile(make, with_loops=True) if self._resources.jobs >= ENOUGH_THREADS else make)
-
-    def _look(self, n_anchors: int | None, seed: int) -> SpaceView[View]:
-        began = time.perf_counter()
-        if self._space is not None:
-            space = self._space.proven
-        else:
-            assert n_anchors is not None
-            space = self._learned_space(self._request.both, n_anchors, seed)
-        view, assigned = self.view_in(space)
-        return SpaceView(space, view, time.perf_counter() - began, assigned)
 
     def view_in(self, space: AnchorSpace) -> tuple[View, Assigned]:
         """With several threads, what needs few of them is done beside what needs many."""
@@ -396,16 +382,13 @@ class CoarseAttempts(Attempts[Coarse]):
         return views[0]
 
     def _made_view(self, n_anchors: int | None, seed: int, with_bounds: bool) -> SpaceView[Coarse]:
-        began = time.perf_counter()
         if self._space is not None:
-            space, view = self._space, self.on_places(self._space.proven)
-        else:
-            assert n_anchors is not None
-            h = self.histograms
-            seen = trusted(self.ground.points[h.index], h.offsets, h.masses, self._request.both.totals)
-            space = self._learned_space(seen, n_anchors, seed)
-            view = self.on_places(space, learned_at=self.ground.exponent)
-        return SpaceView(space, view, time.perf_counter() - began)
+            return SpaceView(self._space, self.on_places(self._space.proven))
+        assert n_anchors is not None
+        h = self.histograms
+        seen = trusted(self.ground.points[h.index], h.offsets, h.masses, self._request.both.totals)
+        space = self._learned_space(seen, n_anchors, seed)
+        return SpaceView(space, self.on_places(space, learned_at=self.ground.exponent))
 
     def _view(self, n_anchors: int | None, seed: int, with_bounds: bool) -> SpaceView[Coarse]:
         return super()._view(n_anchors, seed, False)  # its features always have bounds
