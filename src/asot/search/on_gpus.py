@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot._typing import Float, Info
-from asot.bounds.error_bars import sparse_means
 from asot.data.distinct import SparseHistograms
 from asot.exact.any_cost import ExactAnyCost
 from asot.exact.auto import any_cost_on_gpu, gpu_solver, simplex_of_points
@@ -26,7 +25,7 @@ from asot.exact.cuda.points import Limits
 from asot.ground.metrics import Ground
 from asot.run.devices import Choice
 from asot.run.engine import DEFAULT_MEMORY, Ready, Resources, Work, solve_work
-from asot.run.executors import Progress
+from asot.run.executors import Progress, in_stretches
 from asot.run.pairs import AllPairs, CrossPairs, PairSet
 from asot.run.protocols import SinkBase, Tile
 from asot.search.choose import Problem
@@ -138,7 +137,7 @@ def _mean_points(histograms: SparseHistograms, ground: Ground, n_jobs: int) -> P
     """Means (d, N) along the coordinates; along the widest of them, if there are many: a norm of fewer is no larger."""
     widest = np.argsort(-ground.points.std(axis=0), kind="stable")[:MOST_MEANS]
     x = ground.points[:, widest] - ground.points[:, widest].mean(axis=0)
-    means = np.ascontiguousarray(sparse_means(histograms, x, n_jobs).T)
+    means = np.ascontiguousarray(histograms.means(x, functools.partial(in_stretches, n_jobs=n_jobs)).T)
     rounding = float(np.finfo(np.float32).eps)
     extent = float(np.abs(x).max(axis=0).sum())
     return means.astype(np.float32), 0, 2.0 * rounding * (len(means) + 16), 8.0 * rounding * extent

@@ -14,6 +14,7 @@ the Euclidean metric every rotation of the coordinates gives another such bound,
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,11 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot._typing import Float, Indices
-from asot.bounds.error_bars import sparse_means
 from asot.data.distinct import SparseHistograms
 from asot.ground.metrics import CITYBLOCK, EUCLIDEAN, Ground
 from asot.native import Doubles, Int, Ints, Record, entry
-from asot.run.executors import Stop, local_executor
+from asot.run.executors import Stop, in_stretches, local_executor
 
 WIDTH = 16
 """Coordinates that go side by side: the float32 numbers of 64 bytes."""
@@ -161,7 +161,7 @@ def project_on(
         fine=fine,
         mixed=np.stack(mixed) if mixed else np.empty((0, n, SHARES, WIDTH), dtype=np.float32),
         n_mixed=n_mixed,
-        tail=sparse_means(histograms, x[:, leading:], n_jobs).astype(np.float32),
+        tail=histograms.means(x[:, leading:], functools.partial(in_stretches, n_jobs=n_jobs)).astype(np.float32),
         # one rounding for each addition of float32, and for each number that became one
         relative=2.0 * _ROUNDING * (SHARES + leading + x.shape[1] + 16),
         absolute=8.0 * _ROUNDING * extent,
