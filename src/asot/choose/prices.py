@@ -20,7 +20,7 @@ import numpy as np
 from asot._typing import Indices, Info
 from asot.bounds.error_bars import MOST_POINTS_PER_ANCHOR
 from asot.bounds.guarantee import Guaranteed
-from asot.choose.on_gpus import on_places, with_max_error
+from asot.choose.on_gpus import finished_on_host, on_places
 from asot.data.distinct import left_to_ship, sparse_histograms
 from asot.data.distributions import Distributions
 from asot.estimate.attempts import AnchorAttempts, CoarseAttempts, learned_from
@@ -303,7 +303,7 @@ def estimates_work(
         )
         work = replace(work, gpu=on_gpu, choice=place)
         if isinstance(solver, Guaranteed) and place.gpus:
-            work = with_max_error(work, on_gpu, solver, request)
+            work = finished_on_host(work, on_gpu, solver, request, lambda found, rows, columns: found)
     elif isinstance(features, Coarse) and request.wants_gpu:
         work = on_places(work, solver, request, features, estimates.of)
     return work
