@@ -34,15 +34,15 @@ from asot.run.executors import kept_threads, one_thread_per_product
 
 def solve_as_asked(request: Request, goal: Goal) -> Any:
     """What the sink makes of the distances of `asot.pairwise`."""
-    aimed, space = goal.estimate == "auto" and goal.reg is None, None
+    aimed, given, space = goal.estimate == "auto" and goal.reg is None, is_fitted(goal.space), None
     if goal.space is not None or not aimed:
         space = _space(request, goal)
     if aimed and (space is None or space.why_no_bounds is None or not request.distance.is_plain):
-        return solve_to_aim(request, replace(goal, space=space))
+        return solve_to_aim(request, replace(goal, space=space), given=given)
     assert space is not None
     if goal.estimate == "calibrated":
-        return solve_to_aim(request, _calibrated(request, goal, space))
-    return solve_on_anchors(request, space, goal.reg, given=is_fitted(goal.space))
+        return solve_to_aim(request, _calibrated(request, goal, space), given=given)
+    return solve_on_anchors(request, space, goal.reg, given=given)
 
 
 def solve_as_before(request: Request, goal: Goal, model: Any) -> Any:
@@ -80,8 +80,9 @@ def _space(request: Request, goal: Goal) -> AnchorSpace:
     return space
 
 
-def solve_to_aim(request: Request, goal: Goal) -> Any:
-    """What the sink makes of distances that meet the aim; ``info["strategy"]`` says how."""
+def solve_to_aim(request: Request, goal: Goal, *, given: bool) -> Any:
+    """What the sink makes of distances that meet the aim; ``info["strategy"]`` says how. ``given``: the space was not
+    made for this call."""
     if goal.space is not None:
         asked_by = "estimate='calibrated'" if goal.estimate == "calibrated" else "error"
         wanted_by = asked_by if request.level is None else "bounds=True"
@@ -102,7 +103,7 @@ def solve_to_aim(request: Request, goal: Goal) -> Any:
         if trial is None:
             result = solve_all(request, info)
         else:
-            if goal.space is not None and request.distance.is_plain:
+            if given and goal.space is not None and request.distance.is_plain:
                 warn_far_from_anchors(goal.space.proven, trial.features.radii)
             info["n_anchors"] = trial.spaces[0].n_anchors
             work = estimates_work(

@@ -40,7 +40,7 @@ from asot.exact.shared_cost import ExactSharedCost
 from asot.ground.metrics import KERNELS, Ground, prepare_metric
 from asot.request import Accuracy, Request, Strategy
 from asot.run.executors import in_ranges, meanwhile
-from asot.run.pairs import ListedPairs, at_places, make_pairs
+from asot.run.pairs import AllPairs, CrossPairs, ListedPairs, at_places
 from asot.run.protocols import Solver
 
 Own = TypeVar("Own", View, Coarse)
@@ -152,13 +152,17 @@ class Attempts(ABC, Generic[Own]):
         """
         first = self._view(strategy.drawn_at, strategy.seed, False)
         if self._sampler is None:
-            D, E = self._request.D, self._request.E
-            pairs = make_pairs(len(D), None if E is None else len(E))
             features = self._features([first.view], with_bounds=False, sampling=True)
             self._sampler = Sampler(
-                features, pairs, strategy.n_exact, strategy.seed, self._resources, self.exact_pairs, beside
+                features, self._every_pair, strategy.n_exact, strategy.seed, self._resources, self.exact_pairs, beside
             )  # fmt: skip
         return self._sampler.sample(strategy.n_draws)
+
+    @property
+    def _every_pair(self) -> AllPairs | CrossPairs:
+        """Of the collections, whatever pairs are asked for."""
+        D, E = self._request.D, self._request.E
+        return AllPairs(len(D)) if E is None else CrossPairs(len(D), len(E))
 
     def _view(self, n_anchors: int | None, seed: int, with_bounds: bool) -> SpaceView[Own]:
         """The pairs as one space sees them, made when it is first asked for."""
@@ -252,8 +256,7 @@ class AnchorAttempts(Attempts[View]):
     @functools.cached_property
     def _shared(self) -> SharedPoints | None:
         """The points that distributions share, if some pairs have much in common."""
-        D, E = self._request.D, self._request.E
-        pairs = make_pairs(len(D), None if E is None else len(E))
+        pairs = self._every_pair
         places = np.unique(np.linspace(0, len(pairs) - 1, SOME_PAIRS).astype(np.int64))
         rows, columns = at_places(pairs, places).indices(0, len(places))
         named, index = np.unique([rows, columns + (self._column_start or 0)], return_inverse=True)

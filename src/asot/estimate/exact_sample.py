@@ -214,7 +214,7 @@ class Sampler:
     """
 
     features: Features
-    pairs: PairSet
+    pairs: AllPairs | CrossPairs
     n_exact: int
     seed: int
     resources: Resources
