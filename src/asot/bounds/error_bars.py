@@ -31,6 +31,9 @@ from asot.validation import as_n_jobs
 MOST_POINTS_PER_ANCHOR = 4
 """Distributions of more than this many points per anchor are bounded by their cells, not by their points."""
 
+MOST_PAIRS = 2**14
+"""Most pairs in a tile: enough to make the overhead of a tile negligible; their plans take a few megabytes."""
+
 BLURRED = 1e-5
 """Rounding above this share of an upper bound blurs it."""
 

@@ -161,10 +161,10 @@ class Search:
 
     def _rounds(self, once: bool = False) -> Iterator[tuple[int, int]]:
         """Ranges of rows that have about `_ROUND` pairs; ``once``: with columns behind the row only."""
-        start, end = (0, self.shape.n_rows) if self.rows is None else self.rows
+        start, end, most = (0, self.shape.n_rows, _ROUND) if self.rows is None else (*self.rows, 2 * _ROUND)
         while start < end:
             width = self.shape.n_columns - start - 1 if once else self.shape.n_columns
-            stop = min(end, start + max(1, _ROUND // max(1, width)))
+            stop = min(end, start + max(1, most // max(1, width)))
             yield start, stop
             start = stop
 
@@ -240,10 +240,11 @@ class Best:
 
     def limits(self) -> Limits:
         """Of all rows (n_rows,); 0 for those that are not kept."""
-        behind = self._n_rows - self._first - len(self.distances)
-        if self._first == behind == 0:
+        if len(self.distances) == self._n_rows:
             return self.distances[:, -1], self.indices[:, -1]
-        distances, indices = (np.pad(each[:, -1], (self._first, behind)) for each in (self.distances, self.indices))
+        distances, indices = np.zeros(self._n_rows), np.zeros(self._n_rows, dtype=np.int64)
+        own = slice(self._first, self._first + len(self.distances))
+        distances[own], indices[own] = self.distances[:, -1], self.indices[:, -1]
         return distances, indices
 
 
