@@ -242,7 +242,8 @@ def prices_of(request: Request, attempts: AnchorAttempts | CoarseAttempts, *, on
     if isinstance(attempts, CoarseAttempts):
         h = attempts.histograms
         sizes, exact_pair = np.diff(h.offsets), attempts.exact_solver().expected_seconds(1000) / 1000
-        exact = _exact_on_gpu(request, sizes, attempts.ground) if on_gpu and attempts.has_kernel else None
+        ground = attempts.ground if on_gpu else None
+        exact = None if ground is None else _exact_on_gpu(request, sizes, ground)
         return CoarsePrices(len(request.pairs), exact_pair, float(sizes.mean()), len(h.points), Place(jobs, exact))
     load, place = count_load(request.D, request.E, request.pairs), Place(jobs)
     if on_gpu:

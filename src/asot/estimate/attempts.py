@@ -317,32 +317,22 @@ class CoarseAttempts(Attempts[Coarse]):
     def __init__(self, request: Request, space: AnchorSpace | None) -> None:
         super().__init__(request, space)
         self.histograms = sparse_histograms(request.both)
-        self._ground: Ground | None = None
+        self.ground: Ground | None = None  # of a metric with a kernel
         metric = request.distance.metric
         if not callable(metric) and metric in KERNELS:
-            self._ground = prepare_metric(self.histograms.points, metric, request.distance.metric_params)
+            self.ground = prepare_metric(self.histograms.points, metric, request.distance.metric_params)
         self.why_exact = self._why_exact()
-
-    @property
-    def has_kernel(self) -> bool:
-        """Whether the metric has a kernel."""
-        return self._ground is not None
-
-    @property
-    def ground(self) -> Ground:
-        assert self._ground is not None
-        return self._ground
 
     def _why_exact(self) -> str | None:
         distance = self._request.distance
-        if self._ground is None or self._ground.code not in NORM_NAMES:
+        if self.ground is None or self.ground.code not in NORM_NAMES:
             name = getattr(distance.metric, "__name__", distance.metric)
             return f"estimates need a metric that is a norm, and {name!r} is not known as one"
         if distance.unmatched is None or (isinstance(distance.unmatched, str) and distance.unmatched == "diagonal"):
             return None
         if distance.constant is None:
             return "estimates need prices of unmatched mass that are known everywhere: a number or 'diagonal'"
-        half = 0.5 * self._ground.span
+        half = 0.5 * self.ground.span
         if distance.constant < half:
             return f"estimates need a price of unmatched mass of at least half of what all points span ({half:.6g})"
         return None
@@ -369,6 +359,7 @@ class CoarseAttempts(Attempts[Coarse]):
         ``learned_at`` tells that the space is made for points as the metric sees them, divided by that power of two.
         """
         own = self.ground
+        assert own is not None
         seen = self.histograms.points if learned_at is None else np.ldexp(own.points, own.exponent - learned_at)
         cell, _ = space.assign(seen)
         places = np.ldexp(space.anchors, -own.exponent) if on_anchors else None
@@ -387,11 +378,12 @@ class CoarseAttempts(Attempts[Coarse]):
     def _made_view(self, n_anchors: int | None, seed: int, with_bounds: bool) -> SpaceView[Coarse]:
         if self._space is not None:
             return SpaceView(self._space, self.on_places(self._space.proven))
+        h, own = self.histograms, self.ground
         assert n_anchors is not None
-        h = self.histograms
-        seen = trusted(self.ground.points[h.index], h.offsets, h.masses, self._request.both.totals)
+        assert own is not None
+        seen = trusted(own.points[h.index], h.offsets, h.masses, self._request.both.totals)
         space = self._learned_space(seen, n_anchors, seed)
-        return SpaceView(space, self.on_places(space, learned_at=self.ground.exponent))
+        return SpaceView(space, self.on_places(space, learned_at=own.exponent))
 
     def _view(self, n_anchors: int | None, seed: int, with_bounds: bool) -> SpaceView[Coarse]:
         return super()._view(n_anchors, seed, False)  # its features always have bounds
