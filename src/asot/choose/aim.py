@@ -34,7 +34,8 @@ from asot.run.executors import kept_threads, one_thread_per_product
 
 def solve_as_asked(request: Request, goal: Goal) -> Any:
     """What the sink makes of the distances of `asot.pairwise`."""
-    aimed, given, space = goal.estimate == "auto" and goal.reg is None, is_fitted(goal.space), None
+    aimed, space = goal.estimate == "auto" and goal.reg is None, None
+    given = goal.space is not None and is_fitted(goal.space)
     if goal.space is not None or not aimed:
         space = _space(request, goal)
     if aimed and (space is None or space.why_no_bounds is None or not request.distance.is_plain):
