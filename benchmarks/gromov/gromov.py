@@ -74,7 +74,7 @@ def _rows(points: str, matrices: list[Any], n_pairs: int, repeats: int) -> list[
         **rivals(matrices, chosen),
         "one start": _solved(Gromov(spaces, 2.0, 1.0, FROM_PRODUCT), chosen),
         "both starts": _solved(Gromov(spaces, 2.0, 1.0, FROM_BOUND + FROM_PRODUCT), chosen),
-        estimate: _solved(GromovEstimate(spaces, 2.0, 1.0, fit), chosen),
+        estimate: _solved(GromovEstimate(Gromov(spaces, 2.0, 1.0, FROM_BOUND + FROM_PRODUCT), fit), chosen),
     }
 
     def above(answers: dict[str, Any]) -> dict[str, float]:
@@ -97,7 +97,9 @@ def _rows(points: str, matrices: list[Any], n_pairs: int, repeats: int) -> list[
 
 def _fitted(count: int, spaces: Any) -> tuple[Fit, str]:
     """What `error="5%"` chooses, or the bounds alone where that searches plans; and what it is called."""
-    sample = solved_sample(AllPairs(count), spaces, 2.0, 1.0, 0, None, Resources(1, None, False))
+    sample = solved_sample(
+        AllPairs(count), Gromov(spaces, 2.0, 1.0, FROM_BOUND + FROM_PRODUCT), None, Resources(1, None, False)
+    )
     assert sample is not None
     fits = [sample.fit(steps) for steps in STEPS]
     for fit in fits:

@@ -24,7 +24,7 @@ from asot.run.pairs import PairSet, make_pairs
 from asot.run.protocols import Notes, Sink, SinkBase
 from asot.spaces.cuda import MOST_POINTS, GromovCuda
 from asot.spaces.estimate import STEPS, Fit, GromovEstimate, solved_sample
-from asot.spaces.nearest import all_lower, nearest
+from asot.spaces.nearest import nearest
 from asot.spaces.solver import FROM_BOUND, FROM_PRODUCT, Gromov
 from asot.spaces.third_bound import CenteredBounds, Estimates, FromThirdBound, third_bound_work
 from asot.validation import check_sink, is_number
@@ -108,7 +108,7 @@ def gromov(
         sink.open(pair_set, {})  # what it refuses, it should refuse before hours of work
     resources = Resources(n_jobs, memory, progress)
     request = _Request(pair_set, spaces, order, share, column_start, bool(bounds), pairs, device, resources)
-    return named(_answered(request, as_error(error), random_state, sink), row_ids, column_ids)
+    return named(request.answered(as_error(error), random_state, sink), row_ids, column_ids)
 
 
 def gromov_plan(
@@ -185,9 +185,12 @@ def _read(X: Any, Y: Any, masses: Any, features: Any) -> tuple[Spaces, tuple[Any
     return joined_spaces(first, second), (first.ids, second.ids)
 
 
+INFO = {"distance": "Gromov–Wasserstein", "rooted": True}
+
+
 @dataclass(frozen=True)
 class _Request:
-    """What was asked for, checked."""
+    """What was asked for, checked, and the way to an answer."""
 
     pairs: PairSet
     spaces: Spaces
@@ -199,85 +202,82 @@ class _Request:
     device: str
     resources: Resources
 
-    def descents(self, obstacle: str | None, **info: Any) -> Work:
-        """Descents from both starts, on GPUs if these take them and there is enough to do."""
+    @functools.cached_property
+    def solver(self) -> Gromov:
+        """Descents from both starts."""
         both = FROM_BOUND + FROM_PRODUCT
-        solver = Gromov(self.spaces, self.p, self.alpha, both, self.column_start, self.bounds)
-        resources, count = self.resources, len(self.pairs)
+        return Gromov(self.spaces, self.p, self.alpha, both, self.column_start, self.bounds)
+
+    def answered(self, aim: Accuracy | None, random_state: Any, sink: Sink[Any] | None) -> Any:
+        """Estimates, if they were asked for and measure as good as that; else descents, of the pairs that need them."""
+        kept = default_sink(sink, ("lower", "upper", "error") if self.bounds else ("error",))
+        obstacle = self._obstacle(kept)
+        wants_bounds = aim is not None or isinstance(sink, TopK)
+        bounded = self._bounds_on_gpus(centered=aim is None) if wants_bounds and obstacle is None else None
+        fit, why = (None, {}) if aim is None else self._measured(aim, random_state, on_gpu=bounded is not None)
+        if fit is not None and fit.steps is None and bounded is not None:
+            estimates = Estimates(self.solver, fit)
+            return solve_work(bounded, FromThirdBound(kept, estimates, {**estimates.info, **why}), self.resources)
+        if fit is not None:
+            estimate = Ready(GromovEstimate(self.solver, fit))
+            return solve_work(Work(self.pairs, estimate, notes=Notes({**INFO, **why})), kept, self.resources)
+        descents = self._descents(obstacle, why)
+        if isinstance(sink, TopK):
+            return nearest(descents, self._all_lower(bounded, is_centered=aim is None), sink, self.resources)
+        return solve_work(descents, kept, self.resources)
+
+    def _descents(self, obstacle: str | None, why: Info) -> Work:
+        """On GPUs if these take them and there is enough to do."""
+        solver, resources, count = self.solver, self.resources, len(self.pairs)
         if int(self.spaces.sizes.max()) > MOST_POINTS:
             obstacle = f"spaces of more than {MOST_POINTS} points are left to the CPU"
         memory = None if resources.memory is None else resources.budget // IN_FLIGHT
         on_gpu = GromovCuda(solver, memory=memory, n_jobs=resources.jobs)
         cpu_seconds, gpu_seconds = solver.expected_seconds(count) / resources.jobs, on_gpu.expected_seconds(count)
         choice = devices.choose(self.device, unfit=obstacle, cpu_seconds=cpu_seconds, gpu_seconds=gpu_seconds)
-        return Work(self.pairs, Ready(solver), Ready(on_gpu), choice, Notes({**INFO, **info}))
+        return Work(self.pairs, Ready(solver), Ready(on_gpu), choice, Notes({**INFO, **why}))
 
+    def _obstacle(self, sink: SinkBase[Any]) -> str | None:
+        """Why GPUs do not take the call; refuses it if they were named."""
+        is_usual = self.p == 2 and self.alpha == 1
+        if is_usual and not sink.takes_work:
+            return None
+        obstacle = "a store is filled by the CPU" if is_usual else "GPUs take p=2 without features"
+        devices.choose(self.device, needs=(), unfit=obstacle, cpu_seconds=0.0)
+        return obstacle
 
-INFO = {"distance": "Gromov–Wasserstein", "rooted": True}
+    def _all_lower(self, bounded: Work | None, *, is_centered: bool) -> Float:
+        """Lower bounds (P,) of all pairs; ``bounded``: third or centered ones, if GPUs compute them."""
+        if self.p != 2 or self.alpha != 1:  # all bounds, and no descents
+            look = Work(self.pairs, Ready(self.solver.near_bound(0)), notes=Notes(INFO))
+            found = solve_work(look, Condensed(extras=("lower",)), self.resources)
+            assert found.lower is not None
+            return found.lower
+        if bounded is None or not is_centered:
+            bounded = self._third_bounds("cpu" if bounded is None else self.device, centered=True)
+        kept = FromThirdBound(Condensed(), CenteredBounds(self.spaces))
+        return np.asarray(solve_work(bounded, kept, self.resources).values)
 
+    def _bounds_on_gpus(self, *, centered: bool) -> Work | None:
+        """Third or centered lower bounds on GPUs, if there are any and there is enough to do."""
+        if devices.parse(self.device)[0] != "cuda" and (self.device == "cpu" or devices.gpu_count() == 0):
+            return None
+        work = self._third_bounds(self.device, centered)
+        return work if work.choice.gpus else None
 
-def _answered(request: _Request, aim: Accuracy | None, random_state: Any, sink: Sink[Any] | None) -> Any:
-    """Estimates, if they were asked for and measure as good as that; else descents, of the pairs that need them."""
-    r = request
-    kept = default_sink(sink, ("lower", "upper", "error") if r.bounds else ("error",))
-    obstacle = _obstacle(r, kept)
-    wants_bounds = aim is not None or isinstance(sink, TopK)
-    bounded = _bounds_on_gpus(r, centered=aim is None) if wants_bounds and obstacle is None else None
-    fit, why = (None, {}) if aim is None else _measured(r, aim, random_state, on_gpu=bounded is not None)
-    if fit is not None and fit.steps is None and bounded is not None:
-        estimates = Estimates(r.spaces, r.column_start, fit, r.bounds)
-        return solve_work(bounded, FromThirdBound(kept, estimates, {**estimates.info, **why}), r.resources)
-    if fit is not None:
-        estimate = functools.partial(GromovEstimate, r.spaces, r.p, r.alpha, fit, r.column_start, r.bounds)
-        return solve_work(Work(r.pairs, estimate, notes=Notes({**INFO, **why})), kept, r.resources)
-    descents = r.descents(obstacle, **why)
-    if isinstance(sink, TopK):
-        return nearest(descents, _all_lower(r, bounded, is_centered=aim is None), sink, r.resources)
-    return solve_work(descents, kept, r.resources)
+    def _third_bounds(self, device: str, centered: bool) -> Work:
+        given = self.column_start, self.listed, device, self.resources, Notes(INFO), centered
+        return third_bound_work(self.spaces, *given)
 
-
-def _obstacle(request: _Request, sink: SinkBase[Any]) -> str | None:
-    """Why GPUs do not take a call; refuses it if they were named."""
-    is_usual = request.p == 2 and request.alpha == 1
-    if is_usual and not sink.takes_work:
-        return None
-    obstacle = "a store is filled by the CPU" if is_usual else "GPUs take p=2 without features"
-    devices.choose(request.device, needs=(), unfit=obstacle, cpu_seconds=0.0)
-    return obstacle
-
-
-def _all_lower(request: _Request, bounded: Work | None, *, is_centered: bool) -> Float:
-    """Lower bounds (P,) of all pairs; ``bounded``: third or centered ones, if GPUs compute them."""
-    r = request
-    if r.p != 2 or r.alpha != 1:  # all bounds, and no descents
-        make = functools.partial(Gromov, r.spaces, r.p, r.alpha, 0, r.column_start)
-        return all_lower(Work(r.pairs, make, notes=Notes(INFO)), r.resources)
-    if bounded is None or not is_centered:
-        device = "cpu" if bounded is None else r.device
-        bounded = third_bound_work(r.spaces, r.column_start, r.listed, device, r.resources, Notes(INFO), True)
-    kept = FromThirdBound(Condensed(), CenteredBounds(r.spaces))
-    return np.asarray(solve_work(bounded, kept, r.resources).values)
-
-
-def _bounds_on_gpus(request: _Request, *, centered: bool) -> Work | None:
-    """Third or centered lower bounds on GPUs, if there are any and there is enough to do."""
-    r = request
-    if devices.parse(r.device)[0] != "cuda" and (r.device == "cpu" or devices.gpu_count() == 0):
-        return None
-    work = third_bound_work(r.spaces, r.column_start, r.listed, r.device, r.resources, Notes(INFO), centered)
-    return work if work.choice.gpus else None
-
-
-def _measured(request: _Request, aim: Accuracy, random_state: Any, *, on_gpu: bool) -> tuple[Fit | None, Info]:
-    """The cheapest fit that meets the aim, or None, and what there is to say about it."""
-    r, quiet = request, replace(request.resources, progress=False)
-    sample = solved_sample(r.pairs, r.spaces, r.p, r.alpha, r.column_start, random_state, quiet)
-    if sample is None:
-        return None, {"why": "few pairs: searching their plans costs no more than a fit"}
-    required = devices.parse(r.device)[0] == "cuda"
-    for steps in (None, *STEPS) if on_gpu and not required else (None,) if on_gpu else STEPS:
-        fit = sample.fit(steps)
-        said = f"estimates are {100 * fit.relative(fit.interval[1]):.1f} percent off at most (95 percent sure)"
-        if aim.met(fit.interval[1], fit.mean):
-            return fit, {"why": f"{said}; asked for was {aim}"}
-    return None, {"why": f"{said}, which is more than {aim}"}
+    def _measured(self, aim: Accuracy, random_state: Any, *, on_gpu: bool) -> tuple[Fit | None, Info]:
+        """The cheapest fit that meets the aim, or None, and what there is to say about it."""
+        sample = solved_sample(self.pairs, self.solver, random_state, replace(self.resources, progress=False))
+        if sample is None:
+            return None, {"why": "few pairs: searching their plans costs no more than a fit"}
+        required = devices.parse(self.device)[0] == "cuda"
+        for steps in (None, *STEPS) if on_gpu and not required else (None,) if on_gpu else STEPS:
+            fit = sample.fit(steps)
+            said = f"estimates are {100 * fit.relative(fit.interval[1]):.1f} percent off at most (95 percent sure)"
+            if aim.met(fit.interval[1], fit.mean):
+                return fit, {"why": f"{said}; asked for was {aim}"}
+        return None, {"why": f"{said}, which is more than {aim}"}

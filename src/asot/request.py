@@ -37,22 +37,18 @@ class Share:
 
 
 def read_distance(p: Any, metric: Metric, metric_params: Any, unmatched: Any, share: Any = None) -> Distance:
-    return Distance(as_order(p), metric, metric_params, as_share(share, unmatched))
-
-
-def as_share(share: Any, unmatched: Any) -> Any:
-    """``share=`` and ``unmatched=`` of a call as one: None, a `Share`, or the price of unmatched mass."""
-    if share is None:
-        return unmatched
-    if unmatched is not None:
-        raise ValueError("share= moves a part of the mass and leaves the rest for free; leave out unmatched=")
-    amount = as_number(share, lambda share: 0 < share <= 1, "share must be a number above 0 and up to 1")
-    return None if amount == 1 else Share(amount)
+    order = as_order(p)
+    if share is not None:
+        if unmatched is not None:
+            raise ValueError("share= moves a part of the mass and leaves the rest for free; leave out unmatched=")
+        amount = as_number(share, lambda share: 0 < share <= 1, "share must be a number above 0 and up to 1")
+        unmatched = None if amount == 1 else Share(amount)
+    return Distance(order, metric, metric_params, unmatched)
 
 
 @dataclass(frozen=True)
 class Distance:
-    """The arguments ``p``, ``metric``, ``metric_params`` and ``unmatched`` of a call."""
+    """The arguments ``p``, ``metric``, ``metric_params`` and ``unmatched`` of a call; a `Share` is in the last one."""
 
     p: float = 1.0
     metric: Metric = "euclidean"
@@ -166,9 +162,7 @@ class Strategy:
 
 
 def as_strategy(record: Any, has_space: bool) -> Strategy:
-    """Read ``strategy=``: what `info["strategy"]` of another call holds, or a Strategy."""
-    if isinstance(record, Strategy):
-        return record
+    """Read ``strategy=``: what `info["strategy"]` of another call holds."""
     if not isinstance(record, dict) or record.get("kind") not in ("exact", "calibrated"):
         raise ValueError(
             "strategy must be r.info['strategy'] of another call, a dict whose 'kind' is 'exact' or "

@@ -277,6 +277,14 @@ def test_a_space_of_another_collection_is_reported_with_numbers(two_clouds):
     assert_holds(r, asot.pairwise_exact(far).values)
 
 
+@pytest.mark.parametrize("options", [{}, {"bounds": True}, {"space": KMeansAnchors(3)}])
+def test_anchors_of_the_call_itself_are_not_said_to_be_of_another_collection(options):
+    """Few points in many dimensions are far from any anchors; a warning is an error here."""
+    D = Distributions.from_list(list(np.random.default_rng(0).normal(size=(30, 3, 20))))
+    r = asot.pairwise(D, estimate="calibrated", **options)
+    assert (r.values > 0).all()
+
+
 @pytest.fixture
 def two_clouds():
     rng = np.random.default_rng(10)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -217,3 +219,14 @@ def test_common_mass_is_the_sum_of_what_both_have_at_a_point(seed):
     assert np.array_equal(backward, found)  # whatever the order of points
     found = common_mass(shared.weighed(weights), rows, columns, stop)
     assert np.allclose(MASS_UNIT * found, both @ weight, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_means_are_those_of_every_point_by_its_mass(n_jobs):
+    rng = np.random.default_rng(0)
+    D = Distributions.from_list([rng.integers(0, 4, size=(n, 2)) for n in rng.integers(1, 60, 900)])
+    histograms, values = sparse_histograms(D), rng.normal(size=(16, 6))[:, ::2]
+    found = histograms.means(values[: len(histograms.points)], functools.partial(executors.in_stretches, n_jobs=n_jobs))
+    table = np.zeros((len(D), len(histograms.points)))
+    table[np.repeat(np.arange(len(D)), np.diff(histograms.offsets)), histograms.index] = histograms.masses
+    assert np.allclose(found, table @ values[: len(histograms.points)], atol=1e-14)

@@ -109,6 +109,15 @@ def test_a_pair_unlike_all_others_is_solved(measured):
         assert 1000 in drawn.places
 
 
+def test_a_single_distribution_may_be_the_only_one_away_from_its_anchors():
+    """Then a pair of two such ends, which candidates are also drawn from, does not exist."""
+    places = np.array([[float(i), float(j)] for i in range(6) for j in range(2)])
+    points = [places[[i % 12, (5 * i + 1) % 12]] for i in range(80)]
+    points[5] = np.random.default_rng(0).normal(size=(60, 2))
+    r = asot.pairwise(points, space=asot.AnchorSpace(places), estimate="calibrated")
+    assert np.abs(r.values - asot.pairwise_exact(points).values).max() < 0.05 * r.values.mean()
+
+
 def test_a_second_draw_measures_no_pair_and_solves_none_again(D, monkeypatch):
     short, solved, measured = coordinates_of(D), [], []
     features = PairFeatures([View(learn_space(D, 8, 8192, 0), D, short, None)], short, 0, with_bounds=False)

@@ -21,7 +21,7 @@ from torch.multiprocessing.reductions import StorageWeakRef  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 from torch.utils._pytree import tree_leaves  # noqa: E402
 
-from asot.gradients import cloud_plans, eager, gpu_solver, on_gpu, operations, plan_tables  # noqa: E402
+from asot.gradients import cloud_plans, eager, gpu_solver, on_gpu, operations  # noqa: E402
 
 pytestmark = host.needs_compiler
 
@@ -409,7 +409,7 @@ def test_costs_and_masses_that_lie_apart_in_memory(gpu, dtype):
 def test_large_plans_have_gradients_without_the_kernel(gpu, monkeypatch):
     given = problems(2, 6, 7)
     expected = step(*given, "c")
-    monkeypatch.setattr(plan_tables, "MOST_CELLS", 41)
+    monkeypatch.setattr(operations, "MOST_CELLS", 41)
     gpu.clear()
     for one, two in zip(step(*given, "c"), expected, strict=True):
         assert torch.equal(one, two)

@@ -14,14 +14,11 @@ from __future__ import annotations
 import numpy as np
 
 from asot._typing import Float, Identity, Indices, Info
-from asot.bounds.error_bars import Bounds
+from asot.bounds.error_bars import MOST_PAIRS, Bounds
 from asot.entropic.cpu import Scalings, SinkhornSharedCost
 from asot.exact.shared_cost import ExactSharedCost
 from asot.native import Doubles, Int, Ints, Record, entry
 from asot.run.protocols import Solution, Solver, Status, all_ended, identity_of
-
-MOST_PAIRS = 2**14
-"""Most pairs in a tile: enough to make the overhead of a tile negligible; their plans take a few megabytes."""
 
 
 class BoundedAnchors(Solver):

@@ -7,6 +7,7 @@ smallest upper one also hold) and rounded outward.
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -24,12 +25,14 @@ from asot.data.distributions import Distributions
 from asot.exact.auto import simplex_of_points
 from asot.exact.shared_cost import Trees, cost_bits_for, index_bits_for
 from asot.ground.metrics import prepare_metric
-from asot.native import Doubles, Int, Ints, Record, entry
 from asot.run.executors import in_ranges, in_stretches
 from asot.validation import as_n_jobs
 
 MOST_POINTS_PER_ANCHOR = 4
 """Distributions of more than this many points per anchor are bounded by their cells, not by their points."""
+
+MOST_PAIRS = 2**14
+"""Most pairs in a tile: enough to make the overhead of a tile negligible; their plans take a few megabytes."""
 
 BLURRED = 1e-5
 """Rounding above this share of an upper bound blurs it."""
@@ -53,18 +56,6 @@ def centroid_bound(row_means: Float, column_means: Float) -> Float:
 def means(points: Float, masses: Float, offsets: NDArray[np.int64]) -> Float:
     """Mean (N, w) of every distribution, from points (n, w) and masses (n,)."""
     return np.asarray(np.add.reduceat(points * masses[:, None], offsets[:-1], axis=0), dtype=np.float64)
-
-
-class SparseMeans(Record):
-    """The same (N, w) for sparse histograms over points (V, w) (``native/bounds/tables.cpp``)."""
-
-    _fields_ = [  # noqa: RUF012
-        ("width", Int), ("offsets", Ints), ("index", Ints), ("masses", Doubles), ("points", Doubles),
-        ("found", Doubles),
-    ]  # fmt: skip
-
-
-_sparse_means = entry("sparse_means", SparseMeans, Int, Int)
 
 
 def check_proven(space: AnchorSpace, asked_by: str) -> None:
@@ -172,9 +163,7 @@ class DistinctPoints(NamedTuple):
     def of(cls, D: Distributions, n_jobs: int) -> DistinctPoints:
         histograms, number = numbered_histograms(D, in_ranges(n_jobs))
         short = short_coordinates(histograms.points, histograms.pooled_masses(), n_jobs=n_jobs)
-        means = np.empty((len(D), short.points.shape[1]))
-        sought = SparseMeans.of(histograms, width=means.shape[1], points=short.points, found=means)
-        in_stretches(histograms.offsets, lambda low, high: _sparse_means(sought, low, high), n_jobs)
+        means = histograms.means(short.points, functools.partial(in_stretches, n_jobs=n_jobs))
         return cls(histograms, number, short, order_along(short), means)
 
 

@@ -68,7 +68,9 @@ def point_table(
     is known.
     """
     first = coordinates.points[:, 0]
-    order = _by_cell(order_along(coordinates) if along is None else along, cell, k)
+    along = order_along(coordinates) if along is None else along
+    cells = cell[along]
+    order = along[np.argsort(cells.astype(np.uint16) if k <= 2**16 else cells, kind="stable")]  # quick for few bits
     number = np.empty_like(order)
     number[order] = np.arange(len(order))
     offsets, masses = histograms.offsets, quantize_sparse(histograms.offsets, histograms.masses)
@@ -91,12 +93,6 @@ def point_table(
 def order_along(coordinates: Coordinates) -> Indices:
     """The order (V,) of points by their first coordinate."""
     return np.argsort(coordinates.points[:, 0], kind="stable")
-
-
-def _by_cell(along: Indices, cell: Indices, k: int) -> Indices:
-    """The order of points by cell, and within each as before: small integers are sorted without comparisons."""
-    cells = cell[along]
-    return along[np.argsort(cells.astype(np.uint16) if k <= 2**16 else cells, kind="stable")]
 
 
 # ------------------------------------------------------------------------------------------------ plans and brackets

@@ -35,14 +35,15 @@ from asot.run.executors import kept_threads, one_thread_per_product
 def solve_as_asked(request: Request, goal: Goal) -> Any:
     """What the sink makes of the distances of `asot.pairwise`."""
     aimed, space = goal.estimate == "auto" and goal.reg is None, None
+    given = goal.space is not None and is_fitted(goal.space)
     if goal.space is not None or not aimed:
         space = _space(request, goal)
     if aimed and (space is None or space.why_no_bounds is None or not request.distance.is_plain):
-        return solve_to_aim(request, replace(goal, space=space))
+        return solve_to_aim(request, replace(goal, space=space), given=given)
     assert space is not None
     if goal.estimate == "calibrated":
-        return solve_to_aim(request, _calibrated(request, goal, space))
-    return solve_on_anchors(request, space, goal.reg, given=is_fitted(goal.space))
+        return solve_to_aim(request, _calibrated(request, goal, space), given=given)
+    return solve_on_anchors(request, space, goal.reg, given=given)
 
 
 def solve_as_before(request: Request, goal: Goal, model: Any) -> Any:
@@ -80,17 +81,19 @@ def _space(request: Request, goal: Goal) -> AnchorSpace:
     return space
 
 
-def solve_to_aim(request: Request, goal: Goal) -> Any:
-    """What the sink makes of distances that meet the aim; ``info["strategy"]`` says how."""
+def solve_to_aim(request: Request, goal: Goal, *, given: bool) -> Any:
+    """What the sink makes of distances that meet the aim; ``info["strategy"]`` says how. ``given``: the space was not
+    made for this call."""
     if goal.space is not None:
         asked_by = "estimate='calibrated'" if goal.estimate == "calibrated" else "error"
         wanted_by = asked_by if request.level is None else "bounds=True"
         check_proven(goal.space, wanted_by if request.max_error is None else "max_error")
     with one_thread_per_product(), kept_threads(request.resources.jobs):
         began = time.perf_counter()
-        attempts = attempts_for(request, goal.space)
-        _refuse_estimates(request, goal, attempts.why_exact)
-        way = goal.strategy
+        attempts, way = attempts_for(request, goal.space), goal.strategy
+        insists_on_estimates = goal.space is not None or (way is not None and way.kind != "exact")
+        if insists_on_estimates and attempts.why_exact is not None and not request.distance.is_plain:
+            raise ValueError(f"{attempts.why_exact}; leave out estimate, space and strategy, or use pairwise_exact")
         choice = _choose(request, goal, attempts) if way is None else _take(request, way, attempts)
         record = {**choice.record(), **_measured(choice.trial)}
         trial = choice.trial
@@ -101,8 +104,18 @@ def solve_to_aim(request: Request, goal: Goal) -> Any:
         if trial is None:
             result = solve_all(request, info)
         else:
-            result = _estimated(request, choice, trial, attempts, goal.space, info)
-    return _timed(with_model(result, model), record, planning)
+            if given and goal.space is not None and request.distance.is_plain:
+                warn_far_from_anchors(goal.space.proven, trial.features.radii)
+            info["n_anchors"] = trial.spaces[0].n_anchors
+            work = estimates_work(
+                request, trial.features, trial.calibration, attempts.exact_solver, choice.cpu_seconds, info, trial.begun
+            )  # fmt: skip
+            result = solve_work(work, request.bounded_sink, request.resources)
+    result = with_model(result, model)
+    if isinstance(result, (Distances, Neighbors)):
+        took = {"planning_seconds": planning, "seconds": result.info["seconds"]}
+        result.info["strategy"] = {**record, **took}
+    return result
 
 
 def _model(request: Request, trial: Attempt | None, space: AnchorSpace | None, record: Info) -> Model:
@@ -123,13 +136,6 @@ def _calibrated(request: Request, goal: Goal, space: AnchorSpace) -> Goal:
         "calibrated", space.n_anchors, bounds=with_bounds, n_exact=EXACT_PAIRS, seed=goal.seed, given_space=True
     )  # fmt: skip
     return replace(goal, aim=None, space=space, strategy=way)
-
-
-def _refuse_estimates(request: Request, goal: Goal, why_exact: str | None) -> None:
-    """Where somebody insists on estimates of a distance that has none, or not on this device."""
-    insists = goal.space is not None or (goal.strategy is not None and goal.strategy.kind != "exact")
-    if insists and why_exact is not None and not request.distance.is_plain:
-        raise ValueError(f"{why_exact}; leave out estimate, space and strategy, or use pairwise_exact")
 
 
 # ------------------------------------------------------------------------------------------------ choosing
@@ -194,29 +200,3 @@ def _measured(trial: Attempt | None) -> Info:
         return {"relative_error": 0.0, "error": 0.0, "error_interval": [0.0, 0.0]}
     off = trial.calibration.report.held_out
     return {"relative_error": off.relative, "error": off.rmse, "error_interval": list(off.interval)}
-
-
-# ------------------------------------------------------------------------------------------------ carrying out
-
-
-def _timed(result: Any, record: Info, planning: float) -> Any:
-    """A result whose ``info["strategy"]`` also says what the choice and all the rest took."""
-    if isinstance(result, (Distances, Neighbors)):
-        took = {"planning_seconds": planning, "seconds": result.info["seconds"]}
-        result.info["strategy"] = {**record, **took}
-    return result
-
-
-def _estimated(
-    request: Request,
-    chosen: Choice,
-    trial: Attempt,
-    attempts: AnchorAttempts | CoarseAttempts,
-    space: AnchorSpace | None,
-    info: Info,
-) -> Any:
-    if space is not None and request.distance.is_plain:
-        warn_far_from_anchors(space.proven, trial.features.radii)
-    info, own = {**info, "n_anchors": trial.n_anchors}, (trial.features, trial.calibration)
-    work = estimates_work(request, *own, attempts.exact_solver, chosen.cpu_seconds, info, trial.begun)
-    return solve_work(work, request.bounded_sink, request.resources)

@@ -20,6 +20,7 @@ from asot.data.distributions import Distributions, as_distributions
 from asot.estimate.attempts import attempts_for
 from asot.estimate.calibration import EXACT_ERROR
 from asot.estimate.known_spaces import KnownSpaces
+from asot.estimate.pair_features import Features
 from asot.exact.auto import exact_solver, exact_work
 from asot.ground.metrics import FROM_POINTS
 from asot.request import Accuracy, Distance, Request
@@ -30,7 +31,7 @@ from asot.results.sinks import default_sink
 from asot.run.engine import Ready, Resources, Work, solve_work
 from asot.run.executors import kept_threads, one_thread_per_product
 from asot.run.pairs import ListedPairs
-from asot.run.protocols import EXTRAS, Notes, Sink, SinkBase, Solution, Solver, Status, all_ended, identity_of
+from asot.run.protocols import EXTRAS, Notes, Sink, Solution, Solver, Status, all_ended, identity_of
 from asot.store.stored import Stored
 
 FARTHER = 2.0
@@ -44,22 +45,22 @@ def solve_all(request: Request, info: Info) -> Any:
         info["max_error"] = str(request.max_error)
     work = exact_work(request, Notes(info, started=request.started))
     result: Any = solve_work(work, default_sink(request.sink), request.resources)
-    if isinstance(result, Neighbors):
-        return replace(result, **certain(result.distances, request))
-    if not isinstance(result, Distances):
-        return result
-    if request.max_error is not None:
+    if request.max_error is not None and isinstance(result, Distances):
         result.info["n_exact"] = len(result)
-    status = np.full(len(result), Status.EXACT, dtype=np.int8)
-    return replace(result, status=status, **certain(result.values, request))
+    return certain(result, request)
 
 
-def certain(values: Float, request: Request) -> dict[str, Any]:
-    """Error and bounds of exact values."""
-    certain = {"error": EXACT_ERROR * values}
+def certain(result: Any, request: Request) -> Any:
+    """A result of exact solves, with its error and, where they are wanted, bounds."""
+    if not isinstance(result, (Distances, Neighbors)):
+        return result
+    values = result.values if isinstance(result, Distances) else result.distances
+    more: dict[str, Any] = {"error": EXACT_ERROR * values}
     if request.level is not None:
-        certain.update(lower=values.copy(), upper=values.copy())
-    return certain
+        more.update(lower=values.copy(), upper=values.copy())
+    if isinstance(result, Distances):
+        more["status"] = np.full(len(result), Status.EXACT, dtype=np.int8)
+    return replace(result, **more)
 
 
 # ------------------------------------------------------------------------------------------------ the model of a result
@@ -113,11 +114,19 @@ class Model(ModelBase):
         with one_thread_per_product(), kept_threads(request.resources.jobs):
             if self.known is None:
                 return solve_all(request, info)
-            features = self.known.features(request)
-            fitted = self.known.calibration(features, same_rows=False)
-            seconds = features.expected_seconds(len(request.pairs))
-            work = estimates_work(request, features, fitted, attempts_for(request, None).exact_solver, seconds, info)
+            work = self._estimates(request, self.known, self.known.features(request), info, same_rows=False)
             return solve_work(work, request.bounded_sink, request.resources)
+
+    def _estimates(
+        self, request: Request, known: KnownSpaces, features: Features, info: Info, *, same_rows: bool
+    ) -> Work:
+        fitted, seconds = (
+            known.calibration(features, same_rows=same_rows),
+            features.expected_seconds(len(request.pairs)),
+        )
+        return estimates_work(
+            request, features, fitted, lambda: attempts_for(request, None).exact_solver(), seconds, info
+        )  # fmt: skip
 
     def check_fits(self, D: Distributions, distance: Distance) -> None:
         """Refuse collections and distances that the model is not for."""
@@ -167,11 +176,10 @@ class Model(ModelBase):
             both, self.E, self.distance, None, sink, "cpu", resources, self.level, self.max_error, started
         )  # fmt: skip
         with one_thread_per_product(), kept_threads(resources.jobs):
-            work = self._work(request, result)
-            grown: Any = solve_work(work, self._sink(request), resources)
+            kept = default_sink(sink) if self.known is None else request.bounded_sink
+            grown: Any = solve_work(self._work(request, result), kept, resources)
         if self.known is None and isinstance(grown, Distances) and self.strategy is not None:
-            status = np.full(len(grown), Status.EXACT, dtype=np.int8)
-            grown = replace(grown, status=status, **certain(grown.values, request))
+            grown = certain(grown, request)
         own = replace(self, D=both)
         return named(grown, both.ids, both.ids if self.E is None else self.E.ids, both.offsets, own)
 
@@ -195,17 +203,12 @@ class Model(ModelBase):
             )  # fmt: skip
         else:
             features = self.known.features(request)
-            fitted = self.known.calibration(features, same_rows=True)
             _warn_of_others(features.radii[: len(request.D)], old.pair_set.n_rows)
-            own = estimates_work(request, features, fitted, attempts_for(request, None).exact_solver, 0.0, info)
+            own = self._estimates(request, self.known, features, info, same_rows=True)
             solver, info = own.cpu(), own.notes.info
-        there = ("values", "lower", "upper", "error") if self.known is not None else ("values",)
-        fields = [name for name in there if name == "values" or _has(old, name)]
-        fields += ["status"] if _has(old, "status") else []
-        return Work(request.pairs, Ready(Grown(old, tuple(fields), solver)), notes=Notes(info, started=request.started))
-
-    def _sink(self, request: Request) -> SinkBase[Any]:
-        return default_sink(request.sink) if self.known is None else request.bounded_sink
+        there = ("status",) if self.known is None else ("lower", "upper", "error", "status")
+        fields = ("values", *(name for name in there if _has(old, name)))
+        return Work(request.pairs, Ready(Grown(old, fields, solver)), notes=Notes(info, started=request.started))
 
     def parts(self, collection: bool = True) -> Any:
         from asot.choose.model_files import model_parts

@@ -29,11 +29,6 @@ Finish = Callable[[Solution, Indices, Indices], Solution]
 """What makes answers of what a GPU has found of some pairs (rows, columns)."""
 
 
-def with_max_error(work: Work, gpu: Callable[[], DeviceSolver], solver: Guaranteed, request: Request) -> Work:
-    """``work`` on GPUs, too, whose estimates are those of ``solver`` but for its guarantee."""
-    return _finished(work, gpu, solver, request, lambda found, rows, columns: found)
-
-
 def on_places(
     work: Work,
     solver: Solver,
@@ -50,10 +45,13 @@ def on_places(
     def made(found: Solution, rows: Indices, columns: Indices) -> Solution:
         return answers(coarse.measured(found, rows, columns), rows, columns)
 
-    return _finished(replace(work, choice=own.choice), own.gpu, solver, request, made)
+    return finished_on_host(replace(work, choice=own.choice), own.gpu, solver, request, made)
 
 
-def _finished(work: Work, gpu: Callable[[], DeviceSolver], solver: Solver, request: Request, finish: Finish) -> Work:
+def finished_on_host(
+    work: Work, gpu: Callable[[], DeviceSolver], solver: Solver, request: Request, finish: Finish
+) -> Work:
+    """``work`` on GPUs, too, whose answers ``finish`` makes into those of ``solver``, but for its guarantee."""
     if isinstance(solver, Guaranteed):
         exact = functools.partial(_solved, exact_work(_plain(request), Notes()), request)
 

@@ -20,7 +20,7 @@ import numpy as np
 from asot._typing import Indices, Info
 from asot.bounds.error_bars import MOST_POINTS_PER_ANCHOR
 from asot.bounds.guarantee import Guaranteed
-from asot.choose.on_gpus import on_places, with_max_error
+from asot.choose.on_gpus import finished_on_host, on_places
 from asot.data.distinct import left_to_ship, sparse_histograms
 from asot.data.distributions import Distributions
 from asot.estimate.attempts import AnchorAttempts, CoarseAttempts, learned_from
@@ -242,7 +242,8 @@ def prices_of(request: Request, attempts: AnchorAttempts | CoarseAttempts, *, on
     if isinstance(attempts, CoarseAttempts):
         h = attempts.histograms
         sizes, exact_pair = np.diff(h.offsets), attempts.exact_solver().expected_seconds(1000) / 1000
-        exact = _exact_on_gpu(request, sizes, attempts.ground) if on_gpu and attempts.has_kernel else None
+        ground = attempts.ground if on_gpu else None
+        exact = None if ground is None else _exact_on_gpu(request, sizes, ground)
         return CoarsePrices(len(request.pairs), exact_pair, float(sizes.mean()), len(h.points), Place(jobs, exact))
     load, place = count_load(request.D, request.E, request.pairs), Place(jobs)
     if on_gpu:
@@ -303,7 +304,7 @@ def estimates_work(
         )
         work = replace(work, gpu=on_gpu, choice=place)
         if isinstance(solver, Guaranteed) and place.gpus:
-            work = with_max_error(work, on_gpu, solver, request)
+            work = finished_on_host(work, on_gpu, solver, request, lambda found, rows, columns: found)
     elif isinstance(features, Coarse) and request.wants_gpu:
         work = on_places(work, solver, request, features, estimates.of)
     return work

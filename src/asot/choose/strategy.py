@@ -195,7 +195,8 @@ class Planner:
             trial, more, decided = self._decided(trial, limit - price, may_go_on=len(tried) + 1 < TRIALS)
             met = decided and (self._aim is None or self._aim.met(trial.cautious, trial.mean))
             real = price + more + trial.exact_share * exact
-            tried.append(judged(strategy, trial, bool(met), real))
+            errors = trial.rmse / (trial.mean or np.inf), trial.cautious / (trial.mean or np.inf)
+            tried.append(Judgement(*_brief(strategy), *errors, bool(met), real))
             self._learn_from(strategy, trial)
             if met and real < limit:
                 on_cpu = self._prices.on_cpu(strategy.n_anchors or AT, strategy.n_spaces, strategy.bounds)
@@ -277,7 +278,7 @@ class Planner:
 
     def _learn_from(self, s: Strategy, trial: Attempt) -> None:
         """Correct the prediction; at least so far that the same would not be tried again."""
-        k, relative = s.n_anchors or AT, max(judged(s, trial, False, 0.0).relative_error, 1e-9)
+        k, relative = s.n_anchors or AT, max(trial.rmse / (trial.mean or np.inf), 1e-9)
         before = self._errors.setdefault((s.bounds, s.n_spaces), {})
         before[k] = relative
         first = next(iter(before))
@@ -313,12 +314,6 @@ class Planner:
             why = f"is expected to meet {self._aim}" if is_cheaper else "would be cheaper"
             return f"exact solves: no estimate {why}"
         return f"exact solves: {failures(tried, self._aim)}, and anything better would cost as much as exact solves"
-
-
-def judged(strategy: Strategy, trial: Attempt, met: bool, price: float) -> Judgement:
-    """What was measured about a trial."""
-    mean = trial.mean if trial.mean > 0 else np.inf
-    return Judgement(*_brief(strategy), trial.rmse / mean, trial.cautious / mean, met, price)
 
 
 def failures(tried: list[Judgement], aim: Accuracy | None) -> str:

@@ -59,6 +59,15 @@ class LabelTile(Record):
     _fields_ = [("n", Int), ("rows", Ints), ("columns", Ints), ("common", Ints), ("stop", Ints)]  # noqa: RUF012
 
 
+class SparseMeans(Record):
+    """Sparse histograms, numbers of their points, and where means go (``native/data/distinct.cpp``)."""
+
+    _fields_ = [  # noqa: RUF012
+        ("width", Int), ("offsets", Ints), ("index", Ints), ("masses", Doubles), ("points", Doubles),
+        ("found", Doubles),
+    ]  # fmt: skip
+
+
 MASS_UNIT = 2.0**-44
 """Of common mass, which is at most 1."""
 
@@ -69,6 +78,7 @@ _rows_agree = entry("rows_agree", PointRows, RowNumbers, Int, Int, Ints)
 _merge_points = entry("merge_points", LoosePoints, MergedOut, Int, Int)
 _close_gaps = entry("close_gaps", LoosePoints, MergedOut, Int, Int)
 _common_mass = entry("common_mass", LabelMasses, LabelTile)
+_sparse_means = entry("sparse_means", SparseMeans, Int, Int)
 
 Loop = Callable[[int, Callable[[int, int], object]], None]
 """Calls a function with ranges that cover 0..n, in any order, maybe from several threads (`asot.run.executors`)."""
@@ -151,6 +161,16 @@ class SparseHistograms:
     def pooled_masses(self) -> Float:
         """Total mass of every distinct point over the whole collection (V,)."""
         return np.asarray(np.bincount(self.index, self.masses, minlength=len(self.points)), dtype=np.float64)
+
+    def means(self, values: Float, loop: Callable[[Indices, Callable[[int, int], object]], None]) -> Float:
+        """Mean (N, w) under every distribution of numbers (V, w) that the points have.
+
+        ``loop`` calls a function with ranges of distributions, given their offsets (`asot.run.executors`).
+        """
+        found = np.empty((len(self.offsets) - 1, values.shape[1]))
+        sought = SparseMeans.of(self, width=values.shape[1], points=np.ascontiguousarray(values), found=found)
+        loop(self.offsets, lambda low, high: _sparse_means(sought, low, high))
+        return found
 
 
 def sparse_histograms(D: Distributions, loop: Loop = serially) -> SparseHistograms:

@@ -15,6 +15,7 @@ import copy
 import functools
 import time
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
@@ -39,7 +40,7 @@ from asot.exact.shared_cost import ExactSharedCost
 from asot.ground.metrics import KERNELS, Ground, prepare_metric
 from asot.request import Accuracy, Request, Strategy
 from asot.run.executors import in_ranges, meanwhile
-from asot.run.pairs import ListedPairs, at_places, make_pairs
+from asot.run.pairs import AllPairs, CrossPairs, ListedPairs, at_places
 from asot.run.protocols import Solver
 
 Own = TypeVar("Own", View, Coarse)
@@ -69,11 +70,10 @@ class Attempt:
     calibration: Calibration
     exact_share: float
     """The share of pairs that must still be solved exactly."""
-    n_anchors: int
     spaces: tuple[AnchorSpace, ...]
     axes: Float | None
     """(d, w) in which local means or covariances are compared, where these are not all coordinates."""
-    seconds: float  # spent on all parts of it, also by earlier attempts
+    seconds: float  # spent on it, also with fewer exact pairs
     begun: FeaturesCuda | None = None
     """What GPUs have begun to measure before there was a fit."""
 
@@ -104,11 +104,10 @@ class Attempt:
 
 @dataclass(frozen=True)
 class SpaceView(Generic[Own]):
-    """All pairs as one space sees them, and how long it took to look."""
+    """All pairs as one space sees them."""
 
     space: AnchorSpace
     view: Own
-    seconds: float
     assigned: Assigned | None = None
 
 
@@ -126,47 +125,44 @@ class Attempts(ABC, Generic[Own]):
         self._views: dict[tuple[int | None, int, bool], SpaceView[Own]] = {}
         self._drawn_at: int | None = None
         self._sampler: Sampler | None = None
-        self._sampling = 0.0  # seconds of it so far
+        self._spent: dict[tuple[int | None, int, bool], float] = defaultdict(float)  # seconds, on a kind of strategy
 
     def __call__(self, strategy: Strategy, begin: Begin | None = None) -> Attempt:
         """Set up a strategy. ``begin`` is called with its features; what it returns goes into the attempt."""
+        began = time.perf_counter()
         self._drawn_at = self._drawn_at or strategy.drawn_at or strategy.n_anchors
         strategy = replace(strategy, drawn_at=self._drawn_at)
         views = [self._view(strategy.n_anchors, strategy.seed + s, strategy.bounds) for s in range(strategy.n_spaces)]
-        began = time.perf_counter()
         features = self._features([one.view for one in views], strategy.bounds)
         begun = None if begin is None else begin(features)
-        preparing = time.perf_counter() - began
-        sample, sample_seconds = self._drawn(strategy, None if begun is None else begun.rest)
-        began = time.perf_counter()
+        sample = self._drawn(strategy, None if begun is None else begun.rest)
         if begun is not None:
             begun.rest()  # where the sample was known
         calibration = Calibration(features, sample, self._resources)
         share = share_too_wide(self._request.max_error, calibration, sample)
-        seconds = sample_seconds + sum(one.seconds for one in views) + preparing + time.perf_counter() - began
-        spaces = tuple(one.space for one in views)
-        return Attempt(
-            strategy, features, sample, calibration, share, spaces[0].n_anchors, spaces, self._axes(features), seconds,
-            begun,
-        )  # fmt: skip
+        kind = strategy.n_anchors, strategy.n_spaces, strategy.bounds
+        self._spent[kind] += time.perf_counter() - began
+        spaces, axes = tuple(one.space for one in views), self._axes(features)
+        return Attempt(strategy, features, sample, calibration, share, spaces, axes, self._spent[kind], begun)
 
-    def _drawn(self, strategy: Strategy, beside: Callable[[], object] | None) -> tuple[ExactSample, float]:
-        """The pairs that are solved exactly, for all attempts, and how long that took.
+    def _drawn(self, strategy: Strategy, beside: Callable[[], object] | None) -> ExactSample:
+        """The pairs that are solved exactly, for all attempts.
 
         ``beside`` is called while threads measure the pairs that they are chosen from.
         """
         first = self._view(strategy.drawn_at, strategy.seed, False)
-        began = time.perf_counter()
         if self._sampler is None:
-            D, E = self._request.D, self._request.E
-            pairs = make_pairs(len(D), None if E is None else len(E))
             features = self._features([first.view], with_bounds=False, sampling=True)
             self._sampler = Sampler(
-                features, pairs, strategy.n_exact, strategy.seed, self._resources, self.exact_pairs, beside
+                features, self._every_pair, strategy.n_exact, strategy.seed, self._resources, self.exact_pairs, beside
             )  # fmt: skip
-        sample = self._sampler.sample(strategy.n_draws)
-        self._sampling += time.perf_counter() - began
-        return sample, self._sampling
+        return self._sampler.sample(strategy.n_draws)
+
+    @property
+    def _every_pair(self) -> AllPairs | CrossPairs:
+        """Of the collections, whatever pairs are asked for."""
+        D, E = self._request.D, self._request.E
+        return AllPairs(len(D)) if E is None else CrossPairs(len(D), len(E))
 
     def _view(self, n_anchors: int | None, seed: int, with_bounds: bool) -> SpaceView[Own]:
         """The pairs as one space sees them, made when it is first asked for."""
@@ -215,13 +211,16 @@ def share_too_wide(accepted: Accuracy | None, calibration: Calibration, sample: 
 
 
 class AnchorAttempts(Attempts[View]):
-    """Estimates of the Euclidean W_1: transport between anchors, and what else is known about a pair."""
+    """Estimates of the Euclidean W_1: transport between anchors, and what else is known about a pair.
 
-    def __init__(self, request: Request, space: AnchorSpace | None) -> None:
+    ``directions``: in which local means are compared, if that is known.
+    """
+
+    def __init__(self, request: Request, space: AnchorSpace | None, directions: Directions | None = None) -> None:
         super().__init__(request, space)
         self._column_start = None if request.E is None else len(request.D)
         self._short: Coordinates | None = None
-        self._directions: Directions | None = None
+        self._directions = directions
         self._distinct: Callable[[], DistinctPoints] | None = None
         if request.wants_gpu and self.is_soft:
             self.why_exact = f"device={request.device!r} was asked for, and such estimates are made on the CPU"
@@ -240,17 +239,24 @@ class AnchorAttempts(Attempts[View]):
         return exact_distances(self._request.both, rows, columns, self._resources)
 
     def _features(self, views: list[View], with_bounds: bool, *, sampling: bool = False) -> PairFeatures:
+        return self.features_of(views, self._shared, with_bounds=with_bounds, learned=not sampling)
+
+    def features_of(
+        self, views: list[View], shared: SharedPoints | None, *, with_bounds: bool, learned: bool = True
+    ) -> PairFeatures:
+        """``learned``: with distances in the space of the call, where its codes are soft."""
         assert self._short is not None
-        learned = None if sampling else self._learned()
-        return PairFeatures(
-            views, self._short, self._column_start or 0, with_bounds=with_bounds, learned=learned, shared=self._shared
-        )  # fmt: skip
+        soft, start = None, self._column_start or 0
+        if learned and self._space is not None and self.is_soft:
+            A, cost = self._space.histograms(self._request.D, device="cpu"), self._space.cost
+            B = None if self._request.E is None else self._space.histograms(self._request.E, device="cpu")
+            soft = ExactSharedCost(A, B, cost, cancel=is_metric(cost))
+        return PairFeatures(views, self._short, start, with_bounds=with_bounds, learned=soft, shared=shared)
 
     @functools.cached_property
     def _shared(self) -> SharedPoints | None:
         """The points that distributions share, if some pairs have much in common."""
-        D, E = self._request.D, self._request.E
-        pairs = make_pairs(len(D), None if E is None else len(E))
+        pairs = self._every_pair
         places = np.unique(np.linspace(0, len(pairs) - 1, SOME_PAIRS).astype(np.int64))
         rows, columns = at_places(pairs, places).indices(0, len(places))
         named, index = np.unique([rows, columns + (self._column_start or 0)], return_inverse=True)
@@ -261,7 +267,12 @@ class AnchorAttempts(Attempts[View]):
 
     def _made_view(self, n_anchors: int | None, seed: int, with_bounds: bool) -> SpaceView[View]:
         if not with_bounds:
-            return self._look(n_anchors, seed)
+            if self._space is not None:
+                space = self._space.proven
+            else:
+                assert n_anchors is not None
+                space = self._learned_space(self._request.both, n_anchors, seed)
+            return SpaceView(space, *self.view_in(space))
         own, n_jobs = self._request, self._resources.n_jobs
         level = own.level or "points"
         if level == "auto" and own.wants_gpu:
@@ -269,50 +280,32 @@ class AnchorAttempts(Attempts[View]):
         if self._distinct is None and level_for(level, own.both, n_anchors or 1) == "points":
             self._distinct = self._distinct_points()
         plain = self._view(n_anchors, seed, False)
-        began = time.perf_counter()
-        view, start = copy.copy(plain.view), self._column_start or 0
-        view.bounds = make_bounds(plain.space, own.both, start, level, n_jobs, plain.assigned, self._distinct)
-        return replace(plain, view=view, seconds=plain.seconds + time.perf_counter() - began)
+        view = copy.copy(plain.view)
+        view.bounds = make_bounds(
+            plain.space, own.both, own.column_start, level, n_jobs, plain.assigned, self._distinct
+        )  # fmt: skip
+        return replace(plain, view=view)
 
     def _distinct_points(self) -> Callable[[], DistinctPoints]:
         """Those of the collection, for the bounds of all spaces; they begin here if there are threads enough."""
         make = functools.partial(DistinctPoints.of, self._request.both, self._resources.jobs)
         return functools.cache(meanwhile(make, with_loops=True) if self._resources.jobs >= ENOUGH_THREADS else make)
 
-    def _look(self, n_anchors: int | None, seed: int) -> SpaceView[View]:
+    def view_in(self, space: AnchorSpace) -> tuple[View, Assigned]:
         """With several threads, what needs few of them is done beside what needs many."""
-        began, both, n_jobs = time.perf_counter(), self._request.both, self._resources.n_jobs
-        if self._space is not None:
-            space = self._space.proven
-        else:
-            assert n_anchors is not None
-            space = self._learned_space(both, n_anchors, seed)
-        known = self._short is not None
-        directions = meanwhile(functools.partial(leading_directions, both.points, both.masses)) if not known else None
+        both, n_jobs, directions = self._request.both, self._resources.n_jobs, None
+        if self._short is None and self._directions is None:
+            directions = meanwhile(functools.partial(leading_directions, both.points, both.masses))
         assigned = space.nearest_of(both, device="cpu", n_jobs=n_jobs)
         own = space, both, self._column_start, assigned
         on_anchors = meanwhile(functools.partial(OnAnchors, *own, for_gpu=self._request.wants_gpu))
         if self._short is None:
-            assert directions is not None
-            self._directions = directions()
+            self._directions = self._directions if directions is None else directions()
             self._short = coordinates_of(both, n_jobs, self._directions)
-        view = View(space, both, self._short, self._column_start, n_jobs=n_jobs, on_anchors=on_anchors())
-        return SpaceView(space, view, time.perf_counter() - began, assigned)
+        return View(space, both, self._short, self._column_start, n_jobs=n_jobs, on_anchors=on_anchors()), assigned
 
     def _axes(self, features: Features) -> Float | None:
         return None if self._directions is None else self._directions.columns
-
-    def _learned(self) -> ExactSharedCost | None:
-        return None if self._space is None else soft_distances(self._request, self._space)
-
-
-def soft_distances(request: Request, space: AnchorSpace) -> ExactSharedCost | None:
-    """Distances in a space with soft codes, in addition to those of its nearest anchors; None where there are none."""
-    if space.proven is space:
-        return None
-    A = space.histograms(request.D, device="cpu")
-    B = None if request.E is None else space.histograms(request.E, device="cpu")
-    return ExactSharedCost(A, B, space.cost, cancel=is_metric(space.cost))
 
 
 # ------------------------------------------------------------------------------------------------ every other distance
@@ -324,32 +317,22 @@ class CoarseAttempts(Attempts[Coarse]):
     def __init__(self, request: Request, space: AnchorSpace | None) -> None:
         super().__init__(request, space)
         self.histograms = sparse_histograms(request.both)
-        self._ground: Ground | None = None
+        self.ground: Ground | None = None  # of a metric with a kernel
         metric = request.distance.metric
         if not callable(metric) and metric in KERNELS:
-            self._ground = prepare_metric(self.histograms.points, metric, request.distance.metric_params)
+            self.ground = prepare_metric(self.histograms.points, metric, request.distance.metric_params)
         self.why_exact = self._why_exact()
-
-    @property
-    def has_kernel(self) -> bool:
-        """Whether the metric has a kernel."""
-        return self._ground is not None
-
-    @property
-    def ground(self) -> Ground:
-        assert self._ground is not None
-        return self._ground
 
     def _why_exact(self) -> str | None:
         distance = self._request.distance
-        if self._ground is None or self._ground.code not in NORM_NAMES:
+        if self.ground is None or self.ground.code not in NORM_NAMES:
             name = getattr(distance.metric, "__name__", distance.metric)
             return f"estimates need a metric that is a norm, and {name!r} is not known as one"
         if distance.unmatched is None or (isinstance(distance.unmatched, str) and distance.unmatched == "diagonal"):
             return None
         if distance.constant is None:
             return "estimates need prices of unmatched mass that are known everywhere: a number or 'diagonal'"
-        half = 0.5 * self._ground.span
+        half = 0.5 * self.ground.span
         if distance.constant < half:
             return f"estimates need a price of unmatched mass of at least half of what all points span ({half:.6g})"
         return None
@@ -376,6 +359,7 @@ class CoarseAttempts(Attempts[Coarse]):
         ``learned_at`` tells that the space is made for points as the metric sees them, divided by that power of two.
         """
         own = self.ground
+        assert own is not None
         seen = self.histograms.points if learned_at is None else np.ldexp(own.points, own.exponent - learned_at)
         cell, _ = space.assign(seen)
         places = np.ldexp(space.anchors, -own.exponent) if on_anchors else None
@@ -392,16 +376,14 @@ class CoarseAttempts(Attempts[Coarse]):
         return views[0]
 
     def _made_view(self, n_anchors: int | None, seed: int, with_bounds: bool) -> SpaceView[Coarse]:
-        began = time.perf_counter()
         if self._space is not None:
-            space, view = self._space, self.on_places(self._space.proven)
-        else:
-            assert n_anchors is not None
-            h = self.histograms
-            seen = trusted(self.ground.points[h.index], h.offsets, h.masses, self._request.both.totals)
-            space = self._learned_space(seen, n_anchors, seed)
-            view = self.on_places(space, learned_at=self.ground.exponent)
-        return SpaceView(space, view, time.perf_counter() - began)
+            return SpaceView(self._space, self.on_places(self._space.proven))
+        h, own = self.histograms, self.ground
+        assert n_anchors is not None
+        assert own is not None
+        seen = trusted(own.points[h.index], h.offsets, h.masses, self._request.both.totals)
+        space = self._learned_space(seen, n_anchors, seed)
+        return SpaceView(space, self.on_places(space, learned_at=own.exponent))
 
     def _view(self, n_anchors: int | None, seed: int, with_bounds: bool) -> SpaceView[Coarse]:
         return super()._view(n_anchors, seed, False)  # its features always have bounds

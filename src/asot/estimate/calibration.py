@@ -138,8 +138,8 @@ class Calibration:
     def __init__(self, features: Features, sample: ExactSample, resources: Resources) -> None:
         self._features = features
         measured = features_of(sample.pairs, features, resources)
-        rows, columns = sample.pairs.indices(0, len(sample.pairs))
-        self._remember(rows, columns, sample.exact)
+        keys, first = np.unique(pair_keys(*sample.pairs.indices(0, len(sample.pairs))), return_index=True)
+        self.solved, self.exact = keys, sample.exact[first]  # row << 32 | column of these pairs, ascending, and values
         self._sampled = measured
         self._fit(measured, np.ldexp(sample.exact, -features.exponent), sample)
 
@@ -193,12 +193,6 @@ class Calibration:
     def _predict(self, features: Float, coefficients: Float) -> Float:
         lowest, highest = self._features.limits(features)
         return np.minimum(np.maximum(combined(features, coefficients), lowest), highest)
-
-    # ------------------------------------------------------------------------------------------------ exact pairs
-
-    def _remember(self, rows: Indices, columns: Indices, exact: Float) -> None:
-        keys, first = np.unique(pair_keys(rows, columns), return_index=True)
-        self.solved, self.exact = keys, exact[first]  # row << 32 | column of these pairs, ascending, and their values
 
     # ------------------------------------------------------------------------------------------------ the fit
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from asot._typing import Float, Identity, Indices, Info
+from asot.bounds.error_bars import MOST_PAIRS
 from asot.data.distinct import SparseHistograms
 from asot.data.distributions import trusted
 from asot.estimate.pair_features import Features, Measured
@@ -49,8 +50,6 @@ SHAPE_AXES = 4
 
 MOST_AXES = 512
 """Leading axes are computed in up to this many dimensions."""
-
-MOST_PAIRS = 2**14
 
 ROUNDING = 1e-13
 """Rounding of sums over points of size 1, with room to spare."""

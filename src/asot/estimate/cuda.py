@@ -21,7 +21,7 @@ from asot.bounds.error_bars import BLURRED, PointBounds
 from asot.data.distinct import MASS_UNIT
 from asot.estimate.calibration import EXACT_ERROR
 from asot.estimate.pair_features import PairFeatures, View
-from asot.exact.cuda.solver import DeviceTrees, ExactCuda, ExactOnDevice
+from asot.exact.cuda.solver import DeviceTrees, ExactOnDevice
 from asot.exact.workspace import MASS_BITS
 from asot.gpu.cuda import Variant, load
 from asot.results.distances import Distances
@@ -62,7 +62,6 @@ class FeaturesCuda:
 
     def __init__(self, features: PairFeatures, *, memory: int, early: bool = False) -> None:
         self.features, self.memory, self._early = features, memory, early
-        self.anchors = [view.anchor_on_gpu for view in features.views]
         self._on: dict[int, FeaturesOnDevice] = {}
         self.begun = 0
         self.rest: Callable[[], object] = lambda: None
@@ -89,11 +88,9 @@ class FeaturesOnDevice:
     """What all pairs share before there is a fit, on one GPU: anchor problems, local means, points."""
 
     def __init__(self, host: FeaturesCuda, device: int) -> None:
-        features = host.features
-        views = zip(features.views, host.anchors, strict=True)
-        self._views = [ViewOnDevice(view, anchor, features.exponent, host.memory, device) for view, anchor in views]
-        self._column_start, self._n_cheap = np.int32(features.column_start), features.n_cheap
-        self._common = None if features.shared is None else CommonOnDevice(features)
+        features = self._features = host.features
+        self._views = [ViewOnDevice(view, features, host.memory, device) for view in features.views]
+        self._common = None if features.shared is None else _common_on_device(features)
         self._bounded = features.views[0].bounds is not None
         self._begun: dict[tuple[int, int, int], MeasuredTile] = {}
 
@@ -113,40 +110,31 @@ class FeaturesOnDevice:
         import cupy
 
         count = stop - start
-        features = cupy.empty((self._n_cheap, count))
+        features = cupy.empty((self._features.n_cheap, count))
         n_bounds = count if self._bounded else 0
         bounds = cupy.empty(n_bounds), cupy.empty(n_bounds), cupy.empty(n_bounds, dtype=np.int8)
         which = (*pair_arguments(pairs, start, stop), np.int64(start))
         pivots: Any = None
         for turn, view in enumerate(self._views):
-            tile = TilePairs(pairs, start, stop, which, self._column_start, later_view=turn > 0)
-            solved = view.measure(tile, features, bounds)
+            solved = view.measure((pairs, start, stop), which, features, bounds, later_view=turn > 0)
             if pivots is None:
                 pivots = solved.n_iter
             else:  # with + CuPy would compile a kernel
                 launch_over_pairs("add_counts", count, np.int64(count), solved.n_iter, pivots)
-        if self._common is not None:
-            self._common.count(which, count, features)
+        if self._common is not None:  # into the last two of the features
+            function = load("estimate", NO_TEAMS).get_function("count_common")
+            function((-(-count // 256),), (256,), (*which, np.int64(count), *self._common, features))
         return MeasuredTile(which, features, bounds, pivots)
 
 
-class CommonOnDevice:
-    """Points that distributions share, on a GPU."""
+def _common_on_device(features: PairFeatures) -> tuple[Any, ...]:
+    """Points that distributions share, as the kernel takes them that counts what pairs have in common."""
+    import cupy
 
-    def __init__(self, features: PairFeatures) -> None:
-        import cupy
-
-        far, mass = features.common
-        entries = far.arrays()["offsets"], far.arrays()["labels"], far.arrays()["masses"], mass.arrays()["masses"]
-        numbers = np.float64(MASS_UNIT), np.float64(features.length), np.int32(len(features.views))
-        self._arguments = *(cupy.asarray(array) for array in entries), *numbers
-        self._column_start = np.int32(features.column_start)
-
-    def count(self, which: tuple[Any, ...], count: int, features: Any) -> None:
-        """What pairs have in common, into the last two of the features."""
-        function = load("estimate", NO_TEAMS).get_function("count_common")
-        arguments = *which, np.int64(count), self._column_start, *self._arguments, features
-        function((-(-count // 256),), (256,), arguments)
+    far, mass = (own.arrays() for own in features.common)
+    entries = (cupy.asarray(array) for array in (far["offsets"], far["labels"], far["masses"], mass["masses"]))
+    numbers = np.float64(MASS_UNIT), np.float64(features.length), np.int32(len(features.views))
+    return np.int32(features.column_start), *entries, *numbers
 
 
 def _on_this_stream(start: int, stop: int) -> tuple[int, int, int]:
@@ -220,19 +208,6 @@ class EstimatesOnDevice(OnDevice):
 
 NO_TEAMS = {"WIDTH": 8, "TEAM": 32, "FAR": 0, "THREADS": 1024}
 """For the kernel that has a thread for each pair: any of the variants has it."""
-
-
-class TilePairs(NamedTuple):
-    """Pairs start..stop-1 of a set."""
-
-    pairs: PairSet
-    start: int
-    stop: int
-    which: tuple[Any, ...]
-    """The same, as kernels know them."""
-    column_start: np.int32
-    later_view: bool
-    """Whether another view has looked at them before."""
 
 
 class LaunchShape(NamedTuple):
@@ -315,10 +290,11 @@ def variants(shared_memory: int) -> Iterator[Variant]:
 class ViewOnDevice:
     """One space's look at all pairs, on a GPU."""
 
-    def __init__(self, view: View, anchor: ExactCuda, exponent: int, memory: int, device: int) -> None:
+    def __init__(self, view: View, features: PairFeatures, memory: int, device: int) -> None:
         import cupy
 
-        attributes = cupy.cuda.Device(device).attributes
+        attributes, anchor = cupy.cuda.Device(device).attributes, view.anchor_on_gpu
+        self._column_start = np.int32(features.column_start)
         self._anchor: ExactOnDevice = anchor.on(device)
         nodes, cells = len(anchor.unit), view.cells
         sizes = np.diff(cells.offsets)
@@ -335,21 +311,25 @@ class ViewOnDevice:
         )  # fmt: skip
         self._cells = [cupy.asarray(array) for array in arrays]
         self._unit = cupy.asarray(anchor.unit)
-        self._scales = *_powers(anchor.exponent - exponent), *_powers(-exponent)
+        self._scales = *_powers(anchor.exponent - features.exponent), *_powers(-features.exponent)
         self._points = None
         if isinstance(view.bounds, PointBounds):
             self._points = PointsOnDevice(view.bounds, view, anchor.exponent, nodes, limits)
 
-    def measure(self, tile: TilePairs, features: Any, bounds: tuple[Any, ...]) -> DeviceSolution:
-        """Solve the anchor problems, and add features and bounds; returns the solution on the anchors."""
-        solved, trees = self._anchor.solve_with_trees(tile.pairs, tile.start, tile.stop)
-        common = *tile.which, np.int32(tile.stop - tile.start), tile.column_start, *self._anchor.masses()
+    def measure(
+        self, tile: tuple[PairSet, int, int], which: tuple[Any, ...], features: Any, bounds: tuple[Any, ...], *,
+        later_view: bool,
+    ) -> DeviceSolution:  # fmt: skip
+        """Solve the anchor problems, and add features and bounds; returns the solution on the anchors. ``tile``: pairs
+        of a set, from one to another, and ``which``: the same as kernels know them."""
+        solved, trees = self._anchor.solve_with_trees(*tile)
+        common = *which, np.int32(tile[2] - tile[1]), self._column_start, *self._anchor.masses()
         _launch(
             "estimate", "price_means", self._geometry, (*self._cells, *common, self._unit, *self._scales, *trees),
-            (np.int32(tile.later_view), features),
+            (np.int32(later_view), features),
         )  # fmt: skip
         if self._points is not None:
-            self._points.bracket(common, trees, solved.values, bounds, later_view=tile.later_view)
+            self._points.bracket(common, trees, solved.values, bounds, later_view=later_view)
         return solved
 
 

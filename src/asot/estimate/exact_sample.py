@@ -38,7 +38,7 @@ from asot.exact.auto import euclidean_solver
 from asot.run import engine
 from asot.run.engine import Resources
 from asot.run.executors import Progress, meanwhile
-from asot.run.pairs import AllPairs, ListedPairs, PairSet, at_places
+from asot.run.pairs import AllPairs, CrossPairs, ListedPairs, PairSet, at_places
 from asot.run.protocols import Solver
 
 EXACT_PAIRS = 64
@@ -70,31 +70,18 @@ class Drawn(NamedTuple):
     weights: Float  # (M,)
 
 
-def draw_candidates(pairs: PairSet, radii: Float, column_start: int, size: int, rng: np.random.Generator) -> Drawn:
-    """About ``size`` pairs of a set, all of it if it is no larger; ``radii`` are those of rows and columns."""
+def draw_candidates(
+    pairs: AllPairs | CrossPairs, radii: Float, column_start: int, size: int, rng: np.random.Generator
+) -> Drawn:
+    """About ``size`` of all pairs, all of them if there are no more; ``radii`` are those of rows and columns."""
     if len(pairs) <= size:
         return Drawn(np.arange(len(pairs)), np.ones(len(pairs)))
     radii = radii / (radii.max() or 1.0)  # so that no square leaves the range
     rows, columns = radii[: pairs.n_rows] ** 2, radii[column_start : column_start + pairs.n_columns] ** 2
     if rows.sum() <= 0 or columns.sum() <= 0:
         return Drawn(np.sort(rng.choice(len(pairs), size, replace=False)), np.ones(size))
-    if isinstance(pairs, ListedPairs):
-        return _of_a_list(pairs, rows / rows.sum(), columns / columns.sum(), size, rng)
-    return _of_a_table(pairs, rows / rows.sum(), columns / columns.sum(), size, rng)
-
-
-def _of_a_list(pairs: ListedPairs, p: Float, q: Float, size: int, rng: np.random.Generator) -> Drawn:
-    i, j = pairs.indices(0, len(pairs))
-    ends, both = p[i] + q[j], p[i] * q[j]
-    chance = np.full(len(pairs), 0.5 / len(pairs))
-    for part in (ends, both):
-        chance += 0.25 * (part / part.sum() if part.sum() > 0 else 1.0 / len(pairs))
-    unique, count = np.unique(rng.choice(len(pairs), size, p=chance / chance.sum()), return_counts=True)
-    return _weighed(unique, count, chance[unique])
-
-
-def _of_a_table(pairs: PairSet, p: Float, q: Float, size: int, rng: np.random.Generator) -> Drawn:
-    """Without a number per pair: ends are drawn one by one. Within one set, a pair of equal ends is drawn again."""
+    p, q = rows / rows.sum(), columns / columns.sum()
+    # Without a number per pair: ends are drawn one by one. Within one set, a pair of equal ends is drawn again.
     n, m, symmetric = pairs.n_rows, pairs.n_columns, isinstance(pairs, AllPairs)
     meet = float(p @ q) if symmetric else 0.0
     both_share = 0.25 if meet < 0.99 else 0.0  # a single distribution has no partner
@@ -110,20 +97,17 @@ def _of_a_table(pairs: PairSet, p: Float, q: Float, size: int, rng: np.random.Ge
         i, j = np.minimum(i, j), np.maximum(i, j)
     places = AllPairs(n).row_start(i) + j - i - 1 if symmetric else i * m + j
 
-    def chance(i: Indices, j: Indices) -> Float:
-        even = (0.75 - both_share) / len(pairs)
-        if symmetric:  # an unordered pair can be drawn in either order
-            return even + 0.25 * (p[i] + p[j]) / (n - 1) + both_share * 2 * p[i] * p[j] / (1 - meet)
-        return even + 0.125 * (p[i] / m + q[j] / n) + both_share * p[i] * q[j]
-
     unique, first, count = np.unique(places, return_index=True, return_counts=True)
-    return _weighed(unique, count, chance(i[first], j[first]))
-
-
-def _weighed(places: Indices, count: Indices, chance: Float) -> Drawn:
-    """Pairs that were drawn ``count`` times, each with a ``chance``."""
+    i, j = i[first], j[first]
+    even = (0.75 - both_share) / len(pairs)
+    if symmetric:  # an unordered pair can be drawn in either order
+        chance = even + 0.25 * (p[i] + p[j]) / (n - 1)
+        if both_share > 0.0:
+            chance += both_share * 2 * p[i] * p[j] / (1 - meet)
+    else:
+        chance = even + 0.125 * (p[i] / m + q[j] / n) + both_share * p[i] * q[j]
     weights = count / chance
-    return Drawn(places, np.asarray(weights / weights.mean(), dtype=np.float64))
+    return Drawn(unique, np.asarray(weights / weights.mean(), dtype=np.float64))
 
 
 def kinds(radii: Float, rows: Indices, columns: Indices) -> Indices:
@@ -230,7 +214,7 @@ class Sampler:
     """
 
     features: Features
-    pairs: PairSet
+    pairs: AllPairs | CrossPairs
     n_exact: int
     seed: int
     resources: Resources

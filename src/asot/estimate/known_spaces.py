@@ -13,9 +13,9 @@ from asot.anchors.space import AnchorSpace
 from asot.bounds.error_bars import make_bounds
 from asot.bounds.short_vectors import Directions
 from asot.data.distinct import SharedPoints
-from asot.estimate.attempts import CoarseAttempts, soft_distances
+from asot.estimate.attempts import AnchorAttempts, CoarseAttempts
 from asot.estimate.calibration import Calibration, KnownFit
-from asot.estimate.pair_features import OF_SHARED, Features, OnAnchors, PairFeatures, View, coordinates_of
+from asot.estimate.pair_features import OF_SHARED, Features
 from asot.request import Request
 from asot.run.executors import in_ranges
 
@@ -39,21 +39,19 @@ class KnownSpaces:
         """What the fit learns from, for the pairs of a request."""
         if not request.distance.is_plain:
             return self._coarse(request)
-        both, n_jobs = request.both, request.resources.n_jobs
-        start = None if request.E is None else len(request.D)
+        both, own = request.both, request.resources
         directions = None if self.axes is None else Directions(self.axes, self.fit.exponent)
-        short = coordinates_of(both, n_jobs, directions)
+        attempts = AnchorAttempts(request, self.spaces[0], directions)
         level = self.level if self.with_bounds else request.level
         views = []
         for space in (one.proven for one in self.spaces):
-            assigned = space.nearest_of(both, device="cpu", n_jobs=n_jobs)
-            on_anchors = OnAnchors(space, both, start, assigned)
-            bounds = None if level is None else make_bounds(space, both, start or 0, level, n_jobs, assigned)
-            views.append(View(space, both, short, start, bounds, n_jobs, on_anchors))
-        learned = soft_distances(request, self.spaces[0])
+            view, assigned = attempts.view_in(space)
+            if level is not None:
+                view.bounds = make_bounds(space, both, request.column_start, level, own.n_jobs, assigned)
+            views.append(view)
         is_counted = OF_SHARED[0] in self.fit.report.coefficients
-        shared = SharedPoints.of(both, in_ranges(request.resources.jobs)) if is_counted else None
-        return PairFeatures(views, short, start or 0, with_bounds=self.with_bounds, learned=learned, shared=shared)
+        shared = SharedPoints.of(both, in_ranges(own.jobs)) if is_counted else None
+        return attempts.features_of(views, shared, with_bounds=self.with_bounds)
 
     def _coarse(self, request: Request) -> Features:
         attempts = CoarseAttempts(request, None)

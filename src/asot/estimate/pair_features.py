@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from asot._typing import Float, Identity, Indices, Info
 from asot.anchors.space import AnchorSpace, Assigned, cell_offsets, cells_to_fill, radii_of
-from asot.bounds.error_bars import Bounds, combine
+from asot.bounds.error_bars import MOST_PAIRS, Bounds, combine
 from asot.bounds.short_vectors import Coordinates, Directions, leading_coordinates
 from asot.data.distinct import MASS_UNIT, SharedPoints, common_mass
 from asot.data.distributions import Distributions
@@ -62,9 +62,6 @@ MOST = 1e100
 
 FARTHEST = 2.0**15
 """Points that are farther from their anchors, in these units, count as being so far away."""
-
-MOST_PAIRS = 2**14
-"""Most pairs in a tile: enough to make the overhead of a tile negligible; their plans take a few megabytes."""
 
 
 @dataclass(frozen=True)

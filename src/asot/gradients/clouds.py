@@ -124,13 +124,17 @@ def wasserstein(
         if found is not None:
             return found[0] if single else found
     listed = read_pairs(pairs, len(first), len(second))
-    with torch.autocast(_kind_of(x), enabled=False):
+    kind = "cpu" if x.device.type == "meta" else x.device.type
+    with torch.autocast(kind, enabled=False):
         learned = any(side.masses is not None and side.masses.requires_grad for side in (first, second))
         solved, unit = _plans(first, second, listed, p, metric, potentials=plans or learned)
         values = _values(torch, first, second, solved, unit, p, metric)
         if single:
             values = values[0]
-        return (values, _public(solved, unit, p, metric)) if plans else values
+        if not plans:
+            return values
+        scale = unit ** _power(p, metric)  # potentials in units of the caller's costs
+        return values, solved._replace(f=solved.f * scale[solved.row_pair], g=solved.g * scale[solved.column_pair])
 
 
 def assign(x: Tensor, y: Tensor, *, p: float = 2) -> Tensor:
@@ -176,12 +180,6 @@ def assign(x: Tensor, y: Tensor, *, p: float = 2) -> Tensor:
     return found[0] if single else found
 
 
-def _kind_of(tensor: Tensor) -> str:
-    """The kind of device whose autocast is turned off."""
-    kind: str = tensor.device.type
-    return "cpu" if kind == "meta" else kind
-
-
 # ------------------------------------------------------------------------------------------------------------ pricing
 
 
@@ -214,12 +212,6 @@ def _plans(
 def _power(p: float, metric: str) -> float:
     """Of the metric whose code the solver gets: a squared distance is one of power 2."""
     return 2.0 * p if metric == "sqeuclidean" else p
-
-
-def _public(plans: CloudPlan, unit: Tensor, p: float, metric: str) -> CloudPlan:
-    """What a caller gets to see, potentials in units of his costs."""
-    scale = unit ** _power(p, metric)
-    return plans._replace(f=plans.f * scale[plans.row_pair], g=plans.g * scale[plans.column_pair])
 
 
 def _values(

@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from asot.batch import as_sizes
-from asot.gradients import on_gpu, plan_tables
+from asot.exact.cuda import plan_tables
+from asot.gradients import on_gpu
 from asot.gradients.eager import is_eager
 from asot.gradients.problems import Matrices, Plans, Side, alike, steps
 from asot.gradients.refusals import refused
@@ -24,6 +25,9 @@ from asot.gradients.tensors import balance_of
 
 LARGE_PAGE = 2**21
 """Bytes. Below that, memory is mostly used again, and NumPy asks for nothing."""
+
+MOST_CELLS = 2**14
+"""Of a table that one block of a GPU clears faster than a step of its own."""
 
 
 def emd(
@@ -96,11 +100,23 @@ def _gradients(ctx: Any, weights: Tensor | None) -> tuple[Tensor | None, Tensor 
 def _in_cost(weights: Tensor, ends: Tensor, mass: Tensor, cost: Tensor) -> Tensor:
     """Plans (B, rows, columns), times weights (B,)."""
     B, rows, columns = cost.shape
-    if plan_tables.has_kernel(weights, mass, rows * columns):
-        return plan_tables.weighted(weights, ends, mass, rows, columns)
+    if rows * columns <= MOST_CELLS and on_gpu.has_gpu(on_gpu.home_of(mass)) and is_eager(weights, mass):
+        return _tables_on_gpu(weights, ends, mass, rows, columns)
     shipped = weights[:, None] * mass
     flat = zeros_like_rows(shipped, rows * columns).scatter_add_(1, torch.add(ends[1], ends[0], alpha=columns), shipped)
     return flat.view(B, rows, columns)
+
+
+def _tables_on_gpu(weights: Tensor, ends: Tensor, mass: Tensor, rows: int, columns: int) -> Tensor:
+    """The same in one step."""
+    B, E = mass.shape
+    tables = torch.empty((B, rows, columns), dtype=mass.dtype, device=mass.device)
+    weights, step = on_gpu.weights_in_one_piece(weights)
+    arcs = plan_tables.DeviceArcs(B, E, *map(on_gpu.address, (*ends.unbind(), mass)))
+    weights_at, tables_at = on_gpu.address(weights), on_gpu.address(tables)
+    with on_gpu.stream_of(mass.device):
+        plan_tables.write(arcs, weights_at, step, (rows, columns), on_gpu.REALS[mass.dtype], tables_at)
+    return tables
 
 
 def zeros_like_rows(rows: Tensor, width: int) -> Tensor:

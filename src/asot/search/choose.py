@@ -73,100 +73,82 @@ class Pruning(NamedTuple):
     random_state: Any = None
 
 
-@dataclass
 class Offer:
-    """The bounds that a call may use. ``cascade()`` makes tables for every distribution, once; the others are cheap."""
-
-    cascade: Callable[[], Cascade]
-    cascade_work: float
-    """Seconds that ``cascade()`` takes, roughly; 0 if the user asked for it."""
-    fixed: Look | None
-    """The bounds that ``prune=`` named; None: what a rehearsal finds to be the cheapest."""
-    made: Info
-    """A record, for the report."""
-    cheap: dict[str, Callable[[], Look | None]]
-    """What takes little time to make, by the word that ``prune=`` has for it: each is tried in the rehearsal by itself,
-    unless a block of its costs does not fit into memory (None)."""
-
-
-def offer_bounds(problem: Problem, pruning: Pruning) -> Offer:
-    """Read ``prune=`` and ``space=``, and say what they allow.
+    """The bounds that a call may use, by its ``prune=`` and ``space=``. Each is made when it is first asked for.
 
     Projections and potentials bound W_1, and so W_p, which is larger; but not where mass may stay unmatched.
     """
-    pooled, histograms, cost, distance, unmatched, shape, _, n_jobs, memory = problem
-    prune, space, random_state = pruning
-    memory, p = memory // 2, distance.p
-    ground, plain = cost.ground, cost.is_plain and unmatched is None
-    as_choice(prune, "prune", CHOICES)
-    norm = plain and ground.is_norm
-    if (prune in ("projections", "potentials") or space is not None) and not plain:
-        raise ValueError(
-            f"{'a space' if space is not None else f'prune={prune!r}'} needs a metric with its own kernel and "
-            "total mass 1; use prune='relaxed' (or 'auto')"
-        )
-    if prune == "projections" and not norm:
-        raise ValueError(
-            f"prune='projections' are only proven for metrics that are norms, and {ground.name!r} is not; "
-            "use prune='relaxed' (or 'auto')"
-        )
-    anchors = None if space is None else _read_space(space, pooled, ground, random_state)
-    wanted = prune in ("auto", "relaxed", "all") and p <= HIGHEST_ORDER
 
-    @functools.cache
-    def relaxed() -> Relaxed | None:
-        fits = wanted and block_bytes(histograms) * n_jobs <= memory
-        return relax(histograms, cost, shape, p, unmatched) if fits else None
+    def __init__(self, problem: Problem, pruning: Pruning) -> None:
+        prune, space, random_state = pruning
+        ground, plain = problem.cost.ground, problem.cost.is_plain and problem.unmatched is None
+        as_choice(prune, "prune", CHOICES)
+        norm = plain and ground.is_norm
+        if (prune in ("projections", "potentials") or space is not None) and not plain:
+            raise ValueError(
+                f"{'a space' if space is not None else f'prune={prune!r}'} needs a metric with its own kernel and "
+                "total mass 1; use prune='relaxed' (or 'auto')"
+            )
+        if prune == "projections" and not norm:
+            raise ValueError(
+                f"prune='projections' are only proven for metrics that are norms, and {ground.name!r} is not; "
+                "use prune='relaxed' (or 'auto')"
+            )
+        self._problem, self._prune, self._random_state = problem, prune, random_state
+        self._memory = problem.memory // 2
+        self._anchors = None if space is None else _read_space(space, problem.pooled, ground, random_state)
+        with_potentials = prune in ("potentials", "all") or not norm or space is not None
+        used = {"projections": norm and prune != "potentials", "potentials": plain and with_potentials}
+        self.tables = [name for name, is_used in used.items() if is_used]
+        self.made: Info = {"bounds": [], "tables": self.tables, "n_rotations": 0, "n_potentials": 0, "n_exact": 0}
+        """A record, for the report."""
+        if self._anchors is not None:
+            self.made["n_anchors"] = self._anchors.n_anchors
+        axes = 4 * SORTED + min(max(0, ground.points.shape[1] - SORTED), TAIL) if used["projections"] else 0
+        work = 5e-8 * axes * len(problem.histograms.index) + (0.1 if used["potentials"] else 0.0)
+        self.cascade_work = np.inf if not plain else 0.0 if space is not None else work
+        """Seconds that the tables of `cascade` take, roughly; 0 if the user asked for them."""
 
-    use_projections = norm and prune != "potentials"
-    use_potentials = plain and (prune in ("potentials", "all") or not norm or anchors is not None)
-    names = [name for name, used in (("projections", use_projections), ("potentials", use_potentials)) if used]
-    made: Info = {"bounds": [], "tables": names, "n_rotations": 0, "n_potentials": 0, "n_exact": 0}
-    if anchors is not None:
-        made["n_anchors"] = anchors.n_anchors
+    @functools.cached_property
+    def relaxed(self) -> Relaxed | None:
+        """Relaxed bounds, unless a block of their costs does not fit into memory."""
+        problem, p = self._problem, self._problem.distance.p
+        wanted = self._prune in ("auto", "relaxed", "all") and p <= HIGHEST_ORDER
+        if not wanted or block_bytes(problem.histograms) * problem.jobs > self._memory:
+            return None
+        return relax(problem.histograms, problem.cost, problem.shape, p, problem.unmatched)
 
-    @functools.cache
-    def cascade() -> Cascade:
-        n, seed = len(pooled), as_seed(random_state)
-        projections = project(histograms, ground, n_jobs, memory) if use_projections else _no_projections(n)
-        pool, made["n_exact"] = no_pool(n), 0
-        if use_potentials and anchors is not None:
-            pool = pool_on_anchors(pooled, histograms, ground, anchors, seed, n_jobs, memory)
-        elif use_potentials:
+    @functools.cached_property
+    def cascade(self) -> Cascade:
+        """Projections and potentials, with tables for every distribution."""
+        pooled, histograms, ground = self._problem.pooled, self._problem.histograms, self._problem.cost.ground
+        how = as_seed(self._random_state), self._problem.jobs, self._memory
+        projections, pool = _no_projections(len(pooled)), no_pool(len(pooled))
+        if "projections" in self.tables:
+            projections = project(histograms, ground, *how[1:])
+        if "potentials" in self.tables and self._anchors is not None:
+            pool = pool_on_anchors(pooled, histograms, ground, self._anchors, *how)
+        elif "potentials" in self.tables:
             source = simplex_of_points(histograms, ground)
-            pool, made["n_exact"] = dual_pool(histograms, ground, source, ground.points, seed, n_jobs, memory)
-        made["n_rotations"] = len(projections.mixed) * (WIDTH // max(1, projections.n_mixed))
-        made["n_potentials"] = pool.values.shape[1]
-        return Cascade(ground, projections, pool, shape)
+            pool, self.made["n_exact"] = dual_pool(histograms, ground, source, ground.points, *how)
+        self.made["n_rotations"] = len(projections.mixed) * (WIDTH // max(1, projections.n_mixed))
+        self.made["n_potentials"] = pool.values.shape[1]
+        return Cascade(ground, projections, pool, self._problem.shape)
 
-    fixed: Look | None
-    cheap: dict[str, Callable[[], Look | None]] = {"relaxed": relaxed}
-    fixed, made["bounds"] = cheap[prune]() if prune in cheap else None, [prune]
-    if fixed is None:
-        last = relaxed() if prune == "all" else None
-        fixed, made["bounds"] = _named(prune, last, cascade, names, histograms)
-    axes = 4 * SORTED + min(max(0, ground.points.shape[1] - SORTED), TAIL) if use_projections else 0
-    work = 0.0 if space is not None else 5e-8 * axes * len(histograms.index) + (0.1 if use_potentials else 0.0)
-    work = work if plain else np.inf
-    return Offer(cascade, work, fixed, made, cheap)
-
-
-def _named(
-    prune: str, relaxed: Relaxed | None, cascade: Callable[[], Cascade], tables: list[str], histograms: SparseHistograms
-) -> tuple[Look | None, list[str]]:
-    """What a word for ``prune=`` asks for, and the names of the bounds in it."""
-    if prune == "auto":
-        return None, []
-    if prune == "relaxed":
-        raise ValueError(
-            f"prune='relaxed' needs {block_bytes(histograms):,} bytes for each job and p ≤ {HIGHEST_ORDER}; raise "
-            "memory= or use another one"
-        )
-    if prune == "all" and relaxed is not None and not tables:
-        return relaxed, ["relaxed"]
-    if prune == "all" and relaxed is not None:
-        return Chain(cascade(), relaxed), [*tables, "relaxed"]
-    return cascade(), tables
+    def named(self) -> Look | None:
+        """The bounds that ``prune=`` names; None: what a rehearsal finds to be the cheapest."""
+        if self._prune == "auto":
+            return None
+        if self._prune == "relaxed" and self.relaxed is None:
+            raise ValueError(
+                f"prune='relaxed' needs {block_bytes(self._problem.histograms):,} bytes for each job and p ≤ "
+                f"{HIGHEST_ORDER}; raise memory= or use another one"
+            )
+        tables = [] if self._prune == "relaxed" else self.tables
+        self.made["bounds"] = tables if self.relaxed is None else [*tables, "relaxed"]
+        if self.relaxed is None:
+            return self.cascade
+        return Chain(self.cascade, self.relaxed) if tables else self.relaxed
 
 
 def _no_projections(n: int) -> Projections:
@@ -220,10 +202,11 @@ class Rehearsed:
 
 def choose_look(search: Search, offer: Offer, sink: Best | Edges) -> Look | None:
     """The cheapest plan for a search, or None for brute force. Records what was found in ``search.made``."""
-    if offer.fixed is None:
+    named = offer.named()
+    if named is None:
         return rehearse(search, offer, sink).look
     search.n_exact += offer.made["n_exact"]  # for the pool of potentials
-    return offer.fixed
+    return named
 
 
 def rehearse(search: Search, offer: Offer, sink: Best | Edges) -> Rehearsed:
@@ -237,15 +220,16 @@ def rehearse(search: Search, offer: Offer, sink: Best | Edges) -> Rehearsed:
         record["chosen"] = "brute force: there are few pairs"
         return Rehearsed(None, solve, brute)
     tried = functools.partial(_tried, search, _groups(shape.n_rows), sink, solve)
-    looks = {name: make() for name, make in offer.cheap.items()}
-    plans = [tried([name], look) for name, look in looks.items() if look is not None]
-    if _tables_may_pay(offer.cascade_work, brute, min([brute, *(plan.work for plan in plans)])):
-        cascade, tables = offer.cascade(), offer.made["tables"]
+    relaxed, tables = offer.relaxed, offer.tables
+    plans = [] if relaxed is None else [tried(["relaxed"], relaxed)]
+    best_so_far = min([brute, *(plan.work for plan in plans)])
+    # If the tables are in vain, brute force still loses.
+    affordable = offer.cascade_work < max(_TABLES * brute, 0.25 * (brute - best_so_far))
+    if affordable and offer.cascade_work < 0.2 * best_so_far:
+        plans.append(tried(tables, offer.cascade))
         search.n_exact += offer.made["n_exact"]
-        plans.append(tried(tables, cascade))
-        relaxed = looks["relaxed"]
-        if isinstance(relaxed, Relaxed) and plans[-1].left < _TELLING:
-            plans.append(tried([*tables, "relaxed"], Chain(cascade, relaxed)))
+        if relaxed is not None and plans[-1].left < _TELLING:
+            plans.append(tried([*tables, "relaxed"], Chain(offer.cascade, relaxed)))
     record["plans"] = [
         {
             "bounds": plan.names,
@@ -276,12 +260,6 @@ def _tried(
     firsts = shape.n_rows * shape.n_columns / shape.n_pairs if isinstance(sink, Best) else 0.0
     price = first * firsts + second
     return _Plan(names, look, left, price, (price + left * solve) * shape.n_pairs)
-
-
-def _tables_may_pay(tables: float, brute: float, best: float) -> bool:
-    """Whether tables that take so many seconds are worth a try, beside brute force and the best plan so far."""
-    affordable = tables < max(_TABLES * brute, 0.25 * (brute - best))  # if they are in vain, brute force still loses
-    return affordable and tables < 0.2 * best
 
 
 def _groups(n_rows: int) -> list[tuple[int, int]]:

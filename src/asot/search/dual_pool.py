@@ -9,6 +9,8 @@ at the original points.
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from asot._typing import Float, Indices
@@ -20,7 +22,7 @@ from asot.exact.points import ExactPoints, SinkPotentials
 from asot.exact.workspace import padded
 from asot.ground.metrics import JENSENSHANNON, Ground
 from asot.native import Double, Doubles, Int, Ints, Record, entry
-from asot.run.executors import Stop, in_threads, local_executor
+from asot.run.executors import Stop, in_stretches, in_threads, local_executor
 from asot.run.pairs import tiles
 from asot.search.cascade import DualPool, no_pool
 
@@ -69,7 +71,7 @@ def dual_pool(
     if len(potentials.points) == 0:
         return no_pool(n), count
     extended = _extended(potentials, support, ground, n_jobs)
-    values = _means(histograms, extended)
+    values = histograms.means(extended, functools.partial(in_stretches, n_jobs=n_jobs))
     values -= values.mean(axis=0)  # a constant changes no difference, and small numbers lose less as float32
     # A Jensen-Shannon distance is the root of a difference: near 0 it has half the digits of the others.
     exactness = 1e-6 if ground.code == JENSENSHANNON else 1e-11
@@ -130,12 +132,3 @@ def _extended(potentials: SinkPotentials, support: Float, ground: Ground, n_jobs
 
     in_threads(piece, range(0, len(out), _POINTS), n_jobs)
     return out
-
-
-def _means(histograms: SparseHistograms, potentials: Float) -> Float:
-    """E f under every distribution (N, M)."""
-    from scipy import sparse
-
-    shape = (len(histograms.offsets) - 1, len(potentials))
-    table = sparse.csr_array((histograms.masses, histograms.index, histograms.offsets), shape=shape)
-    return np.asarray(table @ potentials)

@@ -28,7 +28,7 @@ from asot.run.engine import active_cluster
 from asot.run.executors import Progress, ProgressLike, in_ranges, kept_threads
 from asot.run.pairs import make_pairs, tiles
 from asot.search import stated_recall
-from asot.search.choose import Offer, Problem, Pruning, choose_look, offer_bounds, rehearse
+from asot.search.choose import Offer, Problem, Pruning, choose_look, rehearse
 from asot.search.energy import energy_vectors
 from asot.search.strips import SearchStrip, Strip, StripSearch
 from asot.search.sweep import Best, Edges, Look, Search, Shape
@@ -171,7 +171,7 @@ def _search_for_share(
 
 
 def _prepare(problem: Problem, pruning: Pruning, shown: Progress) -> tuple[Search, Offer]:
-    offer = offer_bounds(problem, pruning)
+    offer = Offer(problem, pruning)
     return Search(
         problem.shape, problem.solver(), problem.jobs, problem.memory // 2, offer.made, shown, problem.distance.p
     ), offer  # fmt: skip
@@ -184,7 +184,7 @@ def _on_cluster(
     problem: Problem, K: int, pruning: Pruning, cluster: Cluster, progress: ProgressLike, started: float
 ) -> Neighbors:
     """The search in strips of rows by the workers of a cluster."""
-    shape, distance = problem.shape, problem.distance
+    shape = problem.shape
     starts = list(tiles(shape.n_rows, max(1, -(-shape.n_rows // (4 * cluster.jobs)))))
     task = SearchStrip(functools.partial(in_strips, problem, K, pruning, 1))
     parts: list[Strip] = []
@@ -193,10 +193,8 @@ def _on_cluster(
             parts.append(strip)
             shown.advance(len(strip.indices))
     n_exact = sum(strip.n_exact for strip in parts)
-    search = Search(
-        shape, problem.solver(), cluster.jobs, problem.memory, parts[0].made, Progress(False, 0, ""), distance.p
-    )
-    info = search.info(started) | {"n_exact": n_exact, "executor": cluster.name}
+    said = {"n_exact": n_exact, "n_jobs": cluster.jobs, "seconds": time.perf_counter() - started}
+    info = parts[0].info | said | {"executor": cluster.name}
     indices, distances = (np.concatenate([strip[part] for strip in parts]) for part in (0, 1))
     return Neighbors(indices, distances, info, n_exact)
 

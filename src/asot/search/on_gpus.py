@@ -25,7 +25,7 @@ from asot.exact.cuda.points import Limits
 from asot.ground.metrics import Ground
 from asot.run.devices import Choice
 from asot.run.engine import DEFAULT_MEMORY, Ready, Resources, Work, solve_work
-from asot.run.executors import Progress
+from asot.run.executors import Progress, in_stretches
 from asot.run.pairs import AllPairs, CrossPairs, PairSet
 from asot.run.protocols import SinkBase, Tile
 from asot.search.choose import Problem
@@ -126,20 +126,18 @@ def profiles_of(histograms: SparseHistograms, ground: Ground, n_columns: int, n_
     if not ground.is_norm:
         return np.empty((0, n), dtype=np.float32), 0, 0.0, 0.0
     if n_columns < MANY_COLUMNS:
-        return _mean_points(histograms, ground)
+        return _mean_points(histograms, ground, n_jobs)
     p = project(histograms, ground, n_jobs, memory=0)
     used = min(WIDTH, ground.points.shape[1])
     shares = p.coarse[:, :, :used].transpose(2, 1, 0).reshape(used * COARSE, n)
     return np.concatenate([shares, p.tail.T]), used, p.relative, p.absolute
 
 
-def _mean_points(histograms: SparseHistograms, ground: Ground) -> Profiles:
+def _mean_points(histograms: SparseHistograms, ground: Ground, n_jobs: int) -> Profiles:
     """Means (d, N) along the coordinates; along the widest of them, if there are many: a norm of fewer is no larger."""
-    n = len(histograms.offsets) - 1
-    owner = np.repeat(np.arange(n), np.diff(histograms.offsets))
     widest = np.argsort(-ground.points.std(axis=0), kind="stable")[:MOST_MEANS]
     x = ground.points[:, widest] - ground.points[:, widest].mean(axis=0)
-    means = np.stack([np.bincount(owner, histograms.masses * y[histograms.index], minlength=n) for y in x.T])
+    means = np.ascontiguousarray(histograms.means(x, functools.partial(in_stretches, n_jobs=n_jobs)).T)
     rounding = float(np.finfo(np.float32).eps)
     extent = float(np.abs(x).max(axis=0).sum())
     return means.astype(np.float32), 0, 2.0 * rounding * (len(means) + 16), 8.0 * rounding * extent

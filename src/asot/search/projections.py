@@ -14,6 +14,7 @@ the Euclidean metric every rotation of the coordinates gives another such bound,
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -160,25 +161,11 @@ def project_on(
         fine=fine,
         mixed=np.stack(mixed) if mixed else np.empty((0, n, SHARES, WIDTH), dtype=np.float32),
         n_mixed=n_mixed,
-        tail=_means(histograms, x[:, leading:], n_jobs),
+        tail=histograms.means(x[:, leading:], functools.partial(in_stretches, n_jobs=n_jobs)).astype(np.float32),
         # one rounding for each addition of float32, and for each number that became one
         relative=2.0 * _ROUNDING * (SHARES + leading + x.shape[1] + 16),
         absolute=8.0 * _ROUNDING * extent,
     )
-
-
-def _means(histograms: SparseHistograms, y: Float, n_jobs: int) -> NDArray[np.float32]:
-    """The means (N, columns) of columns of y (V, columns)."""
-    offsets = histograms.offsets
-    means = np.empty((len(offsets) - 1, y.shape[1]), dtype=np.float32)
-
-    def some(low: int, high: int) -> None:
-        entries = slice(offsets[low], offsets[high])
-        parts = histograms.masses[entries, None] * y[histograms.index[entries]]
-        means[low:high] = np.add.reduceat(parts, offsets[low:high] - offsets[low])
-
-    in_stretches(offsets, some, n_jobs)
-    return means
 
 
 def _rotations(size: int, groups: int) -> list[Float]:

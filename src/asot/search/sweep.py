@@ -2,13 +2,16 @@
 
 Work proceeds in rounds of rows whose size depends on the collection alone, so that neither the answer nor the pairs
 that are solved under given bounds depend on the number of threads.
+
+A search within a collection looks at each pair once, for both of its ends. One of some rows only (`Search.rows`) knows
+nothing of the others, and looks at its rows against all columns.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -96,34 +99,43 @@ class Search:
     shown: Progress
     """Counts every pair once: when it is solved, or when it is excluded."""
     p: float = 1.0
+    rows: tuple[int, int] | None = None
+    """The rows that are searched, by themselves, if not all are."""
     n_exact: int = 0
     _parts: list[Indices] = field(default_factory=list)
     """Sorted keys of the pairs that were solved before the sweep, each part at most half as long as the one before."""
+
+    @property
+    def _both_ends(self) -> bool:
+        """Whether a pair counts for its row and for its column, and no row is among its columns."""
+        return self.shape.within and self.rows is None
 
     def solved(self) -> Indices:
         """Sorted keys (S,) of the pairs that were solved before the sweep."""
         return np.sort(np.concatenate([np.empty(0, dtype=np.int64), *self._parts]))
 
     def keys(self, rows: Indices, columns: Indices) -> Indices:
-        if self.shape.within:
+        if self._both_ends:
             rows, columns = np.minimum(rows, columns), np.maximum(rows, columns)
         return rows * self.shape.n_columns + columns
 
     def solve(self, rows: Indices, columns: Indices, sink: Best | Edges) -> None:
         """Solve listed pairs, with progress."""
         s = self.shape
-        pairs = ListedPairs(np.stack([rows, columns], axis=1), s.n_rows, s.n_columns, symmetric=s.within)
-        self._solve(pairs, sink)
+        asked = ListedPairs(np.stack([rows, columns], axis=1), s.n_rows, s.n_columns, symmetric=False)
+        self._solve(replace(asked, symmetric=s.within), asked, sink)
 
-    def _solve(self, pairs: PairSet, sink: Best | Edges) -> None:
+    def _solve(self, pairs: PairSet, asked: PairSet, sink: Best | Edges) -> None:
+        """Solve pairs, which the sink gets to know as ``asked``: with their ends as they were."""
         for tile in engine.solved_tiles(pairs, self.solver, self.jobs, self.memory):
             values = tile.solution.values
-            sink.keep(*pairs.indices(tile.start, tile.start + len(values)), values)
+            sink.keep(*asked.indices(tile.start, tile.start + len(values)), values)
             self.shown.advance(len(values))
         self.n_exact += len(pairs)
 
     def solve_new(self, rows: Indices, columns: Indices, sink: Best | Edges) -> None:
         """Solve those of the pairs that were not solved before, each once."""
+        rows, columns = self._without_itself(rows, columns)
         keys = np.unique(self.keys(rows, columns))
         for part in self._parts:
             keys = keys[~_among(keys, part)]
@@ -137,57 +149,65 @@ class Search:
     def solve_promising(self, look: Look, best: Best, ranges: Iterable[tuple[int, int]] | None = None) -> None:
         """A first answer for every row, or those of some ranges: of the pairs that look nearest, K of each row, and
         then those that may improve on these."""
-        K = best.distances.shape[1]
-        count = min(self.shape.n_columns - self.shape.within, 2 * K + 8)
-        for start, stop in self._rounds(once=False) if ranges is None else ranges:
+        K, itself = best.distances.shape[1], self.shape.within and not self._both_ends
+        first = K + itself
+        count = min(self.shape.n_columns - self._both_ends, 2 * K + 8 + itself)
+        for start, stop in self._rounds() if ranges is None else ranges:
             columns, bounds = look.nearest_by_bound(start, stop, count, self.jobs)
             rows = np.broadcast_to(np.arange(start, stop)[:, None], columns.shape)
-            self.solve_new(rows[:, :K].ravel(), columns[:, :K].ravel(), best)
-            hopeful = bounds[:, K:] <= best.distances[start:stop, -1:]
-            self.solve_new(rows[:, K:][hopeful], columns[:, K:][hopeful], best)
+            self.solve_new(rows[:, :first].ravel(), columns[:, :first].ravel(), best)
+            hopeful = bounds[:, first:] <= best.limits()[0][start:stop, None]
+            self.solve_new(rows[:, first:][hopeful], columns[:, first:][hopeful], best)
 
-    def _rounds(self, once: bool) -> Iterator[tuple[int, int]]:
+    def _rounds(self, once: bool = False) -> Iterator[tuple[int, int]]:
         """Ranges of rows that have about `_ROUND` pairs; ``once``: with columns behind the row only."""
-        start, s = 0, self.shape
-        while start < s.n_rows:
-            width = s.n_columns - start - 1 if once else s.n_columns
-            stop = min(s.n_rows, start + max(1, _ROUND // max(1, width)))
+        start, end, most = (0, self.shape.n_rows, _ROUND) if self.rows is None else (*self.rows, 2 * _ROUND)
+        while start < end:
+            width = self.shape.n_columns - start - 1 if once else self.shape.n_columns
+            stop = min(end, start + max(1, most // max(1, width)))
             yield start, stop
             start = stop
 
     def sweep(self, look: Look | None, sink: Best | Edges) -> None:
         """Solve every pair that the bounds do not rule out, or every pair: None is brute force."""
-        s = self.shape
-        if look is None and not self._parts:
-            self._solve(AllPairs(s.n_rows) if s.within else CrossPairs(s.n_rows, s.n_columns), sink)
+        s, once = self.shape, self._both_ends
+        if look is None and self.rows is None and not self._parts:
+            pairs = AllPairs(s.n_rows) if s.within else CrossPairs(s.n_rows, s.n_columns)
+            self._solve(pairs, pairs, sink)
             return
         solved = self.solved()
-        for start, stop in self._rounds(once=s.within):
+        for start, stop in self._rounds(once):
             low, high = np.searchsorted(solved, [start * s.n_columns, stop * s.n_columns])
             before = solved[low:high]
             if look is None:
                 rows, columns = self._every_pair(start, stop, before)
             else:
                 rows, columns, _ = look.pairs_within(start, stop, *sink.limits(), self.jobs)
+                rows, columns = self._without_itself(rows, columns)
                 if len(before):
                     fresh = ~_among(self.keys(rows, columns), before)
                     rows, columns = rows[fresh], columns[fresh]
-            n_pairs = (
-                (stop - start) * (2 * s.n_rows - start - stop - 1) // 2 if s.within else (stop - start) * s.n_columns
-            )
+            n_pairs = (stop - start) * (2 * s.n_rows - start - stop - 1) // 2 if once else (stop - start) * s.n_columns
             self.shown.advance(n_pairs - len(before) - len(rows))
             self.solve(rows, columns, sink)
 
     def _every_pair(self, start: int, stop: int, before: Indices) -> tuple[Indices, Indices]:
         """The pairs of some rows, without those with the keys ``before``."""
-        first = start + 1 if self.shape.within else 0
+        first = start + 1 if self._both_ends else 0
         wanted = np.ones((stop - start, self.shape.n_columns - first), dtype=np.bool_)
-        if self.shape.within:
+        if self._both_ends:
             wanted = np.triu(wanted)
         rows, columns = np.divmod(before, self.shape.n_columns)
         wanted[rows - start, columns - first] = False
         rows, columns = np.nonzero(wanted)
-        return rows + start, columns + first
+        return self._without_itself(rows + start, columns + first)
+
+    def _without_itself(self, rows: Indices, columns: Indices) -> tuple[Indices, Indices]:
+        """Pairs of which none is a row with itself."""
+        if not self.shape.within or self._both_ends:
+            return rows, columns
+        other = rows != columns
+        return rows[other], columns[other]
 
     def info(self, started: float) -> Info:
         order = int(self.p) if float(self.p).is_integer() else self.p
@@ -204,21 +224,28 @@ def _among(keys: Indices, known: Indices) -> NDArray[np.bool_]:
 
 
 class Best:
-    """Keeps the K nearest of every row."""
+    """Keeps the K nearest of every row, or of some ``rows``; ``symmetric``: a pair is also one of its column."""
 
-    def __init__(self, n_rows: int, n_neighbors: int, symmetric: bool) -> None:
-        self.distances = np.full((n_rows, n_neighbors), np.inf)
-        self.indices = np.full((n_rows, n_neighbors), np.iinfo(np.int64).max)
-        self._kept = self.distances, self.indices, np.empty((n_rows, n_neighbors, 0))
-        self._symmetric = symmetric
+    def __init__(self, n_rows: int, n_neighbors: int, symmetric: bool, rows: tuple[int, int] | None = None) -> None:
+        self._first, end = (0, n_rows) if rows is None else rows
+        self.distances = np.full((end - self._first, n_neighbors), np.inf)
+        self.indices = np.full((end - self._first, n_neighbors), np.iinfo(np.int64).max)
+        self._kept = self.distances, self.indices, np.empty((*self.distances.shape, 0))
+        self._symmetric, self._n_rows = symmetric, n_rows
 
     def keep(self, rows: Indices, columns: Indices, values: Float) -> None:
-        keep_nearest(rows, columns, values, np.empty((len(rows), 0)), *self._kept)
+        keep_nearest(rows - self._first, columns, values, np.empty((len(rows), 0)), *self._kept)
         if self._symmetric:
             keep_nearest(columns, rows, values, np.empty((len(rows), 0)), *self._kept)
 
     def limits(self) -> Limits:
-        return self.distances[:, -1], self.indices[:, -1]
+        """Of all rows (n_rows,); 0 for those that are not kept."""
+        if len(self.distances) == self._n_rows:
+            return self.distances[:, -1], self.indices[:, -1]
+        distances, indices = np.zeros(self._n_rows), np.zeros(self._n_rows, dtype=np.int64)
+        own = slice(self._first, self._first + len(self.distances))
+        distances[own], indices[own] = self.distances[:, -1], self.indices[:, -1]
+        return distances, indices
 
 
 class Edges:

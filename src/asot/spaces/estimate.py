@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 
 from asot._typing import Float, Identity, Indices, Info
-from asot.data.spaces.reading import Spaces
 from asot.results.sinks import distances_of
 from asot.run.engine import Resources
 from asot.run.pairs import AllPairs, ListedPairs, PairSet, at_places
 from asot.run.protocols import Solution, Solver, Status, all_ended, identity_of
 from asot.spaces.bounds import sizes_of
-from asot.spaces.solver import FROM_BOUND, FROM_PRODUCT, MAX_STEPS, Gromov
+from asot.spaces.solver import MAX_STEPS, Gromov
 
 STEPS = (0, 1, MAX_STEPS)
 """How many steps down from the third bound's plan an estimate may take; it takes as few as its aim allows."""
@@ -68,10 +67,9 @@ class Fit:
 class Look:
     """What a fit knows of pairs after ``steps`` steps from the third bound's plan; None: without any plan."""
 
-    def __init__(self, spaces: Spaces, p: float, alpha: float, column_start: int, steps: int | None) -> None:
-        starts = FROM_BOUND if steps else 0
+    def __init__(self, solver: Gromov, steps: int | None) -> None:
         self._has_plan = steps is not None
-        self.solver = Gromov(spaces, p, alpha, starts, column_start, max_steps=steps or 0)
+        self.solver = solver.near_bound(steps or 0)
 
     def __call__(self, rows: Indices, columns: Indices, stop: Indices) -> tuple[Float, Float, Float]:
         """Features (P, k), the lower bounds (P, 3), and the price (P,) of the best plan so far."""
@@ -86,12 +84,9 @@ class Look:
 
 @dataclass(frozen=True)
 class Sample:
-    """Pairs of a request that were searched, to fit values and to measure fits."""
+    """Pairs of a solver that were searched, to fit values and to measure fits."""
 
-    spaces: Spaces
-    p: float
-    alpha: float
-    column_start: int
+    solver: Gromov
     rows: Indices
     columns: Indices
     values: Float
@@ -101,8 +96,7 @@ class Sample:
 
     def fit(self, steps: int | None) -> Fit:
         """The fit after so many steps, measured on held-out pairs."""
-        look = Look(self.spaces, self.p, self.alpha, self.column_start, steps)
-        features, lower, upper = look(self.rows, self.columns, np.zeros(1, np.int64))
+        features, lower, upper = Look(self.solver, steps)(self.rows, self.columns, np.zeros(1, np.int64))
         errors = np.empty(len(self.values))
         for own in range(FOLDS):
             weights = _weights(features[self.fold != own], self.values[self.fold != own])
@@ -116,28 +110,23 @@ class Sample:
         return Fit(weights, steps, rmse, (low, high), float((weighed * self.values).mean()), len(squares))
 
 
-def solved_sample(
-    pairs: PairSet, spaces: Spaces, p: float, alpha: float, column_start: int, random_state: Any, resources: Resources
-) -> Sample | None:
+def solved_sample(pairs: PairSet, solver: Gromov, random_state: Any, resources: Resources) -> Sample | None:
     """Search some of the pairs; None where there are few."""
     if len(pairs) < 3 * FEWEST:
         return None
     size = int(np.clip(len(pairs) * SHARE, FEWEST, MOST))
     rng = np.random.default_rng(0 if random_state is None else random_state)
-    places, weights = _drawn(pairs, spaces, column_start, size, rng)
+    places, weights = _drawn(pairs, solver, size, rng)
     chosen = at_places(pairs, places)
-    solved = distances_of(chosen, Gromov(spaces, p, alpha, FROM_BOUND + FROM_PRODUCT, column_start), **vars(resources))
-    fold = rng.permutation(size) % FOLDS
-    return Sample(spaces, p, alpha, column_start, *chosen.indices(0, size), solved.values, weights, fold)
+    solved = distances_of(chosen, solver, **vars(resources))
+    return Sample(solver, *chosen.indices(0, size), solved.values, weights, rng.permutation(size) % FOLDS)
 
 
-def _drawn(
-    pairs: PairSet, spaces: Spaces, column_start: int, size: int, rng: np.random.Generator
-) -> tuple[Indices, Float]:
+def _drawn(pairs: PairSet, solver: Gromov, size: int, rng: np.random.Generator) -> tuple[Indices, Float]:
     """Places (size,) of pairs in their order, and how many pairs each represents: the large ones, and some of the
     others."""
-    squares = sizes_of(spaces)[:, 0] ** 2
-    large = large_pairs(pairs, squares[: pairs.n_rows], squares[column_start : column_start + pairs.n_columns], size)
+    squares, start = sizes_of(solver.spaces)[:, 0] ** 2, solver.column_start
+    large = large_pairs(pairs, squares[: pairs.n_rows], squares[start : start + pairs.n_columns], size)
     rest = rng.choice(len(pairs) - len(large), size - len(large), replace=False)
     rest += np.searchsorted(large - np.arange(len(large)), rest, side="right")  # places among all pairs
     places, weights = np.concatenate([large, rest]), np.ones(size)
@@ -183,14 +172,12 @@ def _weights(features: Float, values: Float) -> Float:
 
 
 class GromovEstimate(Solver):
-    """Values by a `Fit`, between the bounds of each pair."""
+    """Values by a `Fit`, between the bounds of each pair, in place of those of a solver."""
 
     stage = "estimates"
 
-    def __init__(
-        self, spaces: Spaces, p: float, alpha: float, fit: Fit, column_start: int = 0, bounds: bool = True
-    ) -> None:
-        self._look, self._has_bounds = Look(spaces, p, alpha, column_start, fit.steps), bounds
+    def __init__(self, solver: Gromov, fit: Fit) -> None:
+        self._look, self._has_bounds = Look(solver, fit.steps), solver.has_bounds
         self._weights, self._rmse = fit.weights, fit.rmse
         self.info = {**self._look.solver.info, "estimate": "calibrated", "calibration": fit.info}
 

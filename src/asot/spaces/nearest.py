@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from asot._typing import Float, Indices, Info
-from asot.results.sinks import Condensed, TopK
+from asot.results.sinks import TopK
 from asot.run.engine import Ready, Resources, Work, solve_work
 from asot.run.pairs import AllPairs, PairSet, at_places, tiles
 from asot.run.protocols import SinkBase, Tile
@@ -97,10 +97,3 @@ class _Into(SinkBase[Any]):
 
     def close(self, info: Info) -> Any:
         return None if self._counts is None else self._sink.close({**info, **self._counts})
-
-
-def all_lower(work: Work, resources: Resources) -> Float:
-    """The lower bounds (P,) that a solver tells beside its values."""
-    seen = solve_work(work, Condensed(extras=("lower",)), resources)
-    assert seen.lower is not None
-    return seen.lower

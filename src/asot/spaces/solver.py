@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -75,24 +76,34 @@ class Gromov(PricedSolver):
         bins: int | None = None,
     ) -> None:
         self.spaces, self._p, self._alpha, self.column_start = spaces, p, alpha, column_start
-        self._most, self._starts, self.has_bounds = int(spaces.sizes.max()), starts, bounds
-        self._max_steps = max_steps
-        n, steps = float(np.mean(spaces.sizes)), min(4, max_steps) * bin(starts).count("1")
-        self._seconds = (1 + steps) * (2e-6 + 4e-9 * n * n + 2e-10 * n**3)
-        if p != 2:  # |d - d'|^p of all pairs of points with the arcs of a plan, and with all there are for the product
-            entries = float(np.mean(spaces.sizes.astype(np.float64) ** 2))
-            arcs = (1 + 2 * steps) * n + (entries if starts & FROM_PRODUCT else 0.0)
-            self._seconds += (POWER_SECONDS if p != 1 else GAP_SECONDS) * entries * arcs
+        self._most, self.has_bounds = int(spaces.sizes.max()), bounds
         self.bounds = Bounds(spaces, p, alpha, column_start, bins)
+        self._begin(starts, max_steps)
+
+    def _begin(self, starts: int, max_steps: int) -> None:
+        self._starts, self._max_steps, sizes = starts, max_steps, self.spaces.sizes
+        n, steps = float(np.mean(sizes)), min(4, max_steps) * bin(starts).count("1")
+        self._seconds = (1 + steps) * (2e-6 + 4e-9 * n * n + 2e-10 * n**3)
+        if self._p != 2:  # |d - d'|^p of all pairs of points with the arcs of a plan, and with all for the product
+            entries = float(np.mean(sizes.astype(np.float64) ** 2))
+            arcs = (1 + 2 * steps) * n + (entries if starts & FROM_PRODUCT else 0.0)
+            self._seconds += (POWER_SECONDS if self._p != 1 else GAP_SECONDS) * entries * arcs
         self.info: Info = {
             "solver": "conditional gradient on exact transport steps" if starts else "plan of the third lower bound",
-            "convention": convention(p, alpha),
-            "p": p,
-            "alpha": alpha,
+            "convention": convention(self._p, self._alpha),
+            "p": self._p,
+            "alpha": self._alpha,
             "bins": self.bounds.bins,
             "starts": [name for bit, name in ((1, "third lower bound"), (2, "product")) if starts & bit],
             **IN_FLOAT64,
         }
+
+    def near_bound(self, steps: int) -> Gromov:
+        """The same pairs, with bounds, and as values the prices after so many steps from the third bound's plan."""
+        other = copy.copy(self)
+        other.has_bounds = True
+        other._begin(FROM_BOUND if steps else 0, steps)
+        return other
 
     def _record(self) -> GromovSpaces:
         s = self.spaces

@@ -26,9 +26,9 @@ from asot.request import Distance, Request
 from asot.run.engine import Resources, Work
 from asot.run.pairs import PairSet
 from asot.run.protocols import Notes, SinkBase, Solution, Status, Tile, all_ended
-from asot.spaces.bounds import Bounds, rounded_down
+from asot.spaces.bounds import rounded_down
 from asot.spaces.estimate import Fit, estimated, predicted
-from asot.spaces.solver import FROM_BOUND, FROM_PRODUCT, Gromov
+from asot.spaces.solver import Gromov
 
 ROUNDING, LARGEST = 4e-7, 32.0
 """How far a W_2 may be off, and the largest of its costs, in units of the largest distance: vectors are up to 2.7 times
@@ -102,20 +102,19 @@ class CenteredBounds:
 class Estimates:
     """Values by a `Fit` that needs no plan. Pairs that no bound tells apart are searched: they may be isometric."""
 
-    def __init__(self, spaces: Spaces, column_start: int, fit: Fit, has_bounds: bool) -> None:
-        self._spaces, self._bounds = spaces, Bounds(spaces, 2.0, 1.0, column_start)
-        self._fit, self._has_bounds = fit, has_bounds
-        self._search = Gromov(spaces, 2.0, 1.0, FROM_BOUND + FROM_PRODUCT, column_start)
-        self.info = {**self._search.info, "estimate": "calibrated", "calibration": fit.info}
+    def __init__(self, search: Gromov, fit: Fit) -> None:
+        self._search, self._fit = search, fit
+        self.info = {**search.info, "estimate": "calibrated", "calibration": fit.info}
         del self.info["device"]
 
     def __call__(self, rows: Indices, columns: Indices, third: Float) -> Solution:
-        lower = self._bounds.of(rows, columns, rounded_down(third, self._spaces) ** 2)
-        upper = self._bounds.product_price(rows, columns)
-        features = np.concatenate([lower, self._bounds.sizes(rows, columns)], axis=1)
+        bounds = self._search.bounds
+        lower = bounds.of(rows, columns, rounded_down(third, self._search.spaces) ** 2)
+        upper = bounds.product_price(rows, columns)
+        features = np.concatenate([lower, bounds.sizes(rows, columns)], axis=1)
         values = predicted(features, self._fit.weights, lower, upper)
         same = np.flatnonzero(lower.max(axis=1) == 0.0)
         if len(same):
             values[same] = self._search.solve(rows[same], columns[same], np.zeros(1, np.int64)).values
             upper[same] = values[same]
-        return estimated(values, lower, upper, self._fit.rmse, self._has_bounds)
+        return estimated(values, lower, upper, self._fit.rmse, self._search.has_bounds)

@@ -1,16 +1,9 @@
-// How points and means are laid out for bounds: centered, numbered cell by cell, and averaged.
+// How points are laid out for bounds: centered, and numbered cell by cell.
 //
-// See src/asot/bounds/short_vectors.py, point_bracket.py and error_bars.py.
+// See src/asot/bounds/short_vectors.py and point_bracket.py.
 #include "../common/entry.hpp"
 #include "../common/lanes.hpp"
 #include "../common/sorting.hpp"
-
-struct SparseMeans {
-    int64_t width;
-    const int64_t *offsets, *index;  // (N + 1,), (nnz,) of sparse histograms
-    const double *masses, *points;   // (nnz,), (V, width)
-    double* found;                   // (N, width)
-};
 
 struct Renumbering {
     const int64_t *offsets, *old, *number;  // (N + 1,), (nnz,), (V,) the new number of each point
@@ -68,19 +61,6 @@ ENTRY asot_move_to_mean(double* x, int64_t n, int64_t d, const double* mean, dou
         }
         square += total(squares);
         *largest_square = square > *largest_square ? square : *largest_square;
-    }
-    return DONE;
-}
-
-// Means of the distributions low..high-1.
-ENTRY asot_sparse_means(const SparseMeans* of, int64_t low, int64_t high) {
-    for (int64_t i = low; i < high; i++) {
-        double* mean = of->found + i * of->width;
-        for (int64_t c = 0; c < of->width; c++) mean[c] = 0.0;
-        for (int64_t t = of->offsets[i]; t < of->offsets[i + 1]; t++) {
-            const double* point = of->points + of->index[t] * of->width;
-            for (int64_t c = 0; c < of->width; c++) mean[c] += of->masses[t] * point[c];
-        }
     }
     return DONE;
 }

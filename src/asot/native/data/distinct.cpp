@@ -170,3 +170,23 @@ ENTRY asot_close_gaps(const LoosePoints* merged, const MergedOut* out, int64_t l
     }
     return DONE;
 }
+
+struct SparseMeans {
+    int64_t width;
+    const int64_t *offsets, *index;  // (N + 1,), (nnz,) of sparse histograms
+    const double *masses, *points;   // (nnz,), (V, width)
+    double* found;                   // (N, width)
+};
+
+// Means of the distributions low..high-1.
+ENTRY asot_sparse_means(const SparseMeans* of, int64_t low, int64_t high) {
+    for (int64_t i = low; i < high; i++) {
+        double* mean = of->found + i * of->width;
+        for (int64_t c = 0; c < of->width; c++) mean[c] = 0.0;
+        for (int64_t t = of->offsets[i]; t < of->offsets[i + 1]; t++) {
+            const double* point = of->points + of->index[t] * of->width;
+            for (int64_t c = 0; c < of->width; c++) mean[c] += of->masses[t] * point[c];
+        }
+    }
+    return DONE;
+}
