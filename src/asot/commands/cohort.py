@@ -154,25 +154,26 @@ def points_with_labels(path: str, labels: str, by: str | None) -> tuple[Any, Any
 
     suffix = Path(path).suffix.lower()
     if suffix == ".h5ad":
-        D = options.load(path)
-        groupby = options.reading()["groupby"]
-        import anndata
+        from asot.data.foreign_files import columns_of_h5ad
 
-        table = anndata.read_h5ad(path, backed="r").obs
-        _check_column(table, labels, path)
+        D = options.load(path)
+        groups, kinds = columns_of_h5ad(path, (options.reading()["groupby"], labels))
     elif suffix in (".csv", ".parquet"):
         pandas = need_pandas("asot drivers")
-        table = pandas.read_csv(path) if suffix == ".csv" else pandas.read_parquet(path)
+        table = pandas.read_parquet(path) if suffix == ".parquet" else pandas.read_csv(path, nrows=0)
         groupby = by or ("id" if "id" in table.columns else str(table.columns[0]))
         for name in (labels, groupby):
             _check_column(table, name, path)
+        if suffix == ".csv":
+            table = pandas.read_csv(path, dtype={groupby: str})  # 007 is not 7
         mass = "mass" if "mass" in table.columns else None
         points = [name for name in table.columns if name not in (labels, groupby, mass)]
         D = asot.Distributions.from_table(table, by=groupby, points=points, masses=mass)
+        groups, kinds = table[groupby], table[labels]
     else:
         raise ValueError(f"cannot read kinds of points from {path}: it must be a .csv, .parquet or .h5ad file")
-    order = factorized(table[groupby], len(table))[1].argsort(kind="stable")
-    return D, table[labels].to_numpy()[order]
+    order = factorized(groups, len(groups))[1].argsort(kind="stable")
+    return D, kinds.to_numpy()[order]
 
 
 def _show(table: Any, output: str | None) -> None:

@@ -147,6 +147,21 @@ def reading() -> dict[str, str]:
     return click.get_current_context().meta.get(_READING, {})
 
 
+def kind_of(path: str) -> str:
+    """What a file holds, as far as its name and its beginning say: a collection, unless they say something else."""
+    suffix = Path(path).suffix.lower()
+    if suffix == ".npz":
+        from asot.data.npz import read_header
+
+        return str((read_header(path) or {}).get("kind"))
+    if suffix == ".csv" and not os.path.isdir(path):
+        from asot.data.tabular import csv_rows
+
+        with csv_rows(path) as rows:
+            return "distances" if next(rows, [])[:3] == ["id_i", "id_j", "distance"] else "distributions"
+    return {".npy": "matrix", ".h5ad": "cells"}.get(suffix, "distributions")
+
+
 def load(path: str) -> Distributions:
     """The collection that a file or a folder holds."""
     from asot.data.files import load_collection
