@@ -118,6 +118,15 @@ def test_stored_neighbors_are_those_of_the_sink(path, second):
     np.testing.assert_array_equal(fewer.indices, expected.indices[:, :2])
 
 
+@pytest.mark.parametrize("second", [None, A[:70]], ids=["one set", "two sets"])
+@pytest.mark.parametrize("keep", [None, TopK(5)], ids=["values", "nearest"])
+def test_a_last_row_of_blocks_may_be_alone(path, second, keep):
+    found = asot.emd_many(A[:65], second, cost=COST, sink=Store(path, keep)).top_k(3)
+    expected = asot.emd_many(A[:65], second, cost=COST, sink=TopK(3))
+    np.testing.assert_array_equal(found.indices, expected.indices)
+    np.testing.assert_array_equal(found.distances, expected.distances)
+
+
 def test_nearest_of_stored_values(path, matrix):
     expected = asot.emd_many(A, cost=COST, sink=TopK(4))
     found = asot.emd_many(A, cost=COST, sink=Store(path)).top_k(4)

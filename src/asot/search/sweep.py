@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot._typing import Float, Indices, Info
-from asot.results.sinks import keep_nearest
+from asot.results.sinks import NearestOfRows
 from asot.run import engine
 from asot.run.executors import Progress
 from asot.run.pairs import AllPairs, CrossPairs, ListedPairs, PairSet
@@ -207,15 +207,13 @@ class Best:
     """Keeps the K nearest of every row."""
 
     def __init__(self, n_rows: int, n_neighbors: int, symmetric: bool) -> None:
-        self.distances = np.full((n_rows, n_neighbors), np.inf)
-        self.indices = np.full((n_rows, n_neighbors), np.iinfo(np.int64).max)
-        self._kept = self.distances, self.indices, np.empty((n_rows, n_neighbors, 0))
-        self._symmetric = symmetric
+        self._nearest, self._symmetric = NearestOfRows(n_rows, n_neighbors), symmetric
+        self.distances, self.indices = self._nearest.distances, self._nearest.indices
 
     def keep(self, rows: Indices, columns: Indices, values: Float) -> None:
-        keep_nearest(rows, columns, values, np.empty((len(rows), 0)), *self._kept)
+        self._nearest.keep(rows, columns, values)
         if self._symmetric:
-            keep_nearest(columns, rows, values, np.empty((len(rows), 0)), *self._kept)
+            self._nearest.keep(columns, rows, values)
 
     def limits(self) -> Limits:
         return self.distances[:, -1], self.indices[:, -1]

@@ -40,7 +40,7 @@ class BlockPairs:
         return height * (height - 1) // 2 if self.on_diagonal else height * width
 
     def indices(self, start: int, stop: int) -> RowsColumns:
-        if self.on_diagonal:
+        if self.on_diagonal and start < stop:
             row, column = AllPairs(self.last_row - self.first_row).indices(start, stop)
         else:
             row, column = np.divmod(np.arange(start, stop), self.last_column - self.first_column)

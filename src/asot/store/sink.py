@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot._typing import Header, Info
-from asot.results.sinks import Condensed, TopK, keep_nearest
+from asot.results.sinks import Condensed, NearestOfRows, TopK
 from asot.run.cluster import Cluster
 from asot.run.engine import NOTHING, Resources, SolveRange, Work, solve_work
 from asot.run.executors import Executor, Progress, ProgressLike, Stop, alone, local_executor
@@ -225,13 +225,9 @@ class SolveBlock(SolveRange):
 
 def _nearest_of_block(pairs: BlockPairs, solution: Solution, side: int, k: int) -> dict[str, NDArray[Any]]:
     """The nearest within a block of each of its rows (the first ``side``) and, within one set, of its columns."""
-    distances = np.full((2 * side, k), np.inf)
-    indices = np.full((2 * side, k), np.iinfo(np.int64).max)
-    kept = distances, indices, np.empty((2 * side, k, 0))
-    if len(pairs):
-        rows, columns = pairs.indices(0, len(pairs))
-        beside = np.empty((len(rows), 0))
-        keep_nearest(rows - pairs.first_row, columns, solution.values, beside, *kept)
-        if pairs.symmetric:
-            keep_nearest(columns - pairs.first_column + side, rows, solution.values, beside, *kept)
-    return {"distances": distances[None], "indices": indices[None]}
+    nearest = NearestOfRows(2 * side, k)
+    rows, columns = pairs.indices(0, len(pairs))
+    nearest.keep(rows - pairs.first_row, columns, solution.values)
+    if pairs.symmetric:
+        nearest.keep(columns - pairs.first_column + side, rows, solution.values)
+    return {"distances": nearest.distances[None], "indices": nearest.indices[None]}

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot._typing import Float, Identity, Info
+from asot._typing import Identity, Indices, Info
 from asot.data.npz import atomic_write, plain_ids, read_arrays, save_arrays
 from asot.printable import printable
 from asot.results.distances import Distances, StoredResult
 from asot.results.model import NO_MODEL, ModelBase
 from asot.results.neighbors import Neighbors
-from asot.results.sinks import default_sink, keep_nearest
+from asot.results.sinks import NearestOfRows, default_sink
 from asot.run.engine import Resources
 from asot.run.executors import ProgressLike
 from asot.run.pairs import ListedPairs, PairSet
@@ -170,9 +170,8 @@ class Stored(StoredResult):
     def block(self, rows: slice, columns: slice, field: str = "values") -> NDArray[Any]:
         """Distances (or another field) of some rows and columns, read from the chunks that hold them."""
         self._dtype_of(field)
+        self._needs_rows()
         pairs = self.pair_set
-        if isinstance(pairs, ListedPairs):
-            raise ValueError("a list of pairs has no rows; use .values() with .pair_set")
         (r0, r1), (c0, c1) = _bounds(rows, pairs.n_rows), _bounds(columns, pairs.n_columns)
         if not pairs.symmetric:
             return self._files.part(field, (slice(r0, r1), slice(c0, c1)))
@@ -273,49 +272,42 @@ class Stored(StoredResult):
         k = as_positive_int(most if n_neighbors is None else n_neighbors, "n_neighbors")
         if k > most or (kept is None and n_neighbors is None):
             raise ValueError(f"n_neighbors must be given, and at most {most} in this store; found {n_neighbors!r}")
+        self._needs_rows()
         self._needs_all()
-        parts = [self._nearest_of_strip(row, k) for row in range(self._files.grid.n_down)]
-        indices, distances = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return Neighbors(indices, distances, {**self.info, "n_columns": self.shape[1]}, names=self.names)
+        if self._files.grid.strips:
+            indices, distances = (self._files.part(name, slice(None))[:, :k] for name in ("indices", "distances"))
+        else:
+            nearest = NearestOfRows(self.shape[0], k)
+            for number in range(self.n_blocks):
+                for rows, columns, values in self._known_of(number):
+                    nearest.keep(rows, columns, values)
+            indices, distances = nearest.indices, nearest.distances
+        info = {**self.info, "n_columns": self.shape[1]}
+        return Neighbors(indices, distances.astype(np.float64, copy=False), info, names=self.names)
 
-    def _nearest_of_strip(self, strip: int, k: int) -> tuple[NDArray[np.int64], Float]:
-        """The K nearest of the rows of one row of blocks, merged from the blocks that know them."""
+    def _known_of(self, number: int) -> Iterator[tuple[Indices, Indices, NDArray[Any]]]:
+        """Rows, columns and distances of the pairs of a block, or of those that it keeps; from both of their ends."""
         grid = self._files.grid
-        if grid.strips:
-            indices, distances = (self._files.read(name, strip)[:, :k] for name in ("indices", "distances"))
-            return indices, distances.astype(np.float64)
-        first = strip * grid.side
-        n = min(grid.side, self.shape[0] - first)
-        distances, indices = np.full((n, k), np.inf), np.full((n, k), np.iinfo(np.int64).max, dtype=np.int64)
-        kept = distances, indices, np.empty((n, k, 0))
-        for rows, columns, values in self._candidates(strip, n):
-            keep_nearest(rows, columns, values, np.empty((len(rows), 0)), *kept)
-        return indices, distances
-
-    def _candidates(self, strip: int, n: int) -> Any:
-        grid, first = self._files.grid, strip * self._files.grid.side
         if self._files.n_neighbors is None:
-            for left in range(0, self.shape[1], grid.side):
-                found = self.block(slice(first, first + n), slice(left, min(left + grid.side, self.shape[1])))
-                rows, columns = (index.ravel() for index in np.indices(found.shape))
-                columns = columns + left
-                other = columns != rows + first if self.pair_set.symmetric else np.ones(len(rows), dtype=np.bool_)
-                yield rows[other], columns[other], found.ravel()[other].astype(np.float64)
+            pairs = grid.block(number)
+            rows, columns = pairs.indices(0, len(pairs))
+            top, left = (place * grid.side for place in grid.place(number))
+            values = self._files.read("values", number)[rows - top, columns - left]
+            yield from ((rows, columns, values), (columns, rows, values))[: 1 + pairs.symmetric]
             return
-        for other in range(grid.n_across):
-            symmetric = self.pair_set.symmetric
-            mirrored = symmetric and other < strip
-            halves = [1] if mirrored else [0, 1] if symmetric and other == strip else [0]
-            number = grid.number(other, strip) if mirrored else grid.number(strip, other)
-            chunk = self._files.read("distances", number)[0], self._files.read("indices", number)[0]
-            for half in halves:
-                distances, indices = (part[half * grid.side : half * grid.side + n] for part in chunk)
-                there = np.isfinite(distances)
-                yield np.nonzero(there)[0], indices[there], distances[there].astype(np.float64)
+        near = self._files.read("indices", number)[0], self._files.read("distances", number)[0]
+        for half, place in enumerate(grid.place(number)):  # of its rows, and within one set of its columns
+            indices, distances = (part[half * grid.side : (half + 1) * grid.side] for part in near)
+            row, at = np.nonzero(np.isfinite(distances))
+            yield place * grid.side + row, indices[row, at], distances[row, at]
 
     def _needs_all(self) -> None:
         if not self.is_complete:
             raise ValueError(f"{self.n_done} of {self.n_blocks} blocks are done; run the same call again first")
+
+    def _needs_rows(self) -> None:
+        if isinstance(self.pair_set, ListedPairs):
+            raise ValueError("a list of pairs has no rows; use .values() with .pair_set")
 
     def _needs_values(self, what: str) -> None:
         if self._files.n_neighbors is not None:
