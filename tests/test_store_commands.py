@@ -54,7 +54,8 @@ def test_neighbors_in_parts(here):
     run("gather", "near.zarr", "-o", "near.csv")
     run("neighbors", "in.npz", "--n-neighbors", 3, "-o", "plain.csv")
     assert (here / "near.csv").read_text() == (here / "plain.csv").read_text()
-    assert "neighbors go to .csv, .npz or .parquet" in run("gather", "near.zarr", "-o", "near.npy", code=1)
+    refused = run("gather", "near.zarr", "-o", "near.npy", code=1)
+    assert "cannot write neighbors to near.npy: its name must end in .csv, .npz or .parquet" in refused
 
 
 def test_edges_as_parquet(here):

@@ -64,9 +64,9 @@ def convert(collection: str, output: str) -> None:
 
     Example: asot convert cells.h5ad --groupby patient -o patients.npz
     """
-    from asot.data.files import save_collection
+    from asot.data.files import COLLECTION_SUFFIXES, save_collection
 
-    options.check_target(output, collection)
+    options.check_new(output, "a collection", COLLECTION_SUFFIXES, collection)
     D = options.load(collection)
     save_collection(D, output)
     options.say(f"{output}: {D!r}")

@@ -110,20 +110,18 @@ def distance(command: Command) -> Command:
 
 def check_output(path: str | None, *inputs: str | None) -> None:
     """Refuse an output that cannot be written, or that would replace an input, before the work begins."""
-    from asot.results.files import check_distances_suffix
+    from asot.results.files import DISTANCE_SUFFIXES
 
-    if path is not None:
-        check_distances_suffix(path)
-        check_target(path, *inputs)
+    check_new(path, "distances", DISTANCE_SUFFIXES, *inputs)
 
 
 def check_new(path: str | None, what: str, suffixes: Sequence[str], *inputs: str | None) -> None:
     """`check_target` of what will be written, if anything, after a look at how its name ends."""
-    if path is None:
-        return
-    if Path(path).suffix.lower() not in suffixes:
-        raise ValueError(f"cannot write {what} to {path}: its name must end in {' or '.join(suffixes)}")
-    check_target(path, *inputs)
+    from asot.data.npz import suffix_of
+
+    if path is not None:
+        suffix_of(path, suffixes, f"write {what} to")
+        check_target(path, *inputs)
 
 
 def check_target(path: str, *inputs: str | None) -> None:

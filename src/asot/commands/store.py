@@ -93,8 +93,7 @@ def gather(path: str, output: str, n_neighbors: int | None) -> None:
         raise ValueError(f"{path} is not complete ({stored.n_done} of {stored.n_blocks} blocks); run the rest first")
     suffix = Path(output).suffix.lower()
     if n_neighbors is not None or "distances" in stored.fields:
-        if suffix not in (".csv", ".npz", ".parquet"):
-            raise ValueError(f"neighbors go to .csv, .npz or .parquet; found {output!r}")
+        options.check_new(output, "neighbors", (".csv", ".npz", ".parquet"), path)
         save_neighbors(output, stored.top_k(n_neighbors))
     elif suffix == ".npy":
         stored.condensed(output)
