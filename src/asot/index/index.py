@@ -10,14 +10,14 @@ from typing import Any, cast
 
 import numpy as np
 
-from asot._typing import Float, Indices, Parameters
+from asot._typing import Parameters
 from asot.data.distributions import as_distributions
 from asot.index.columns import give_back
 from asot.index.growing import GrowingMembers, bounds_of
 from asot.index.members import Names
 from asot.index.naming import allowed_slots
 from asot.index.on_gpus import GpuSearch
-from asot.index.recall import Found, Rehearsal, as_recall, rehearse
+from asot.index.recall import Rehearsal, as_recall, rehearse
 from asot.index.search import CERTAIN, Answer, Nearest, Queries, Query, Trust
 from asot.index.settings import read_settings
 from asot.neighbors import kneighbors, radius_neighbors
@@ -228,21 +228,13 @@ class Index(GrowingMembers):
                 return known
         stop = np.zeros(1, dtype=np.int64)
 
-        def alone(slot: int) -> Query:
+        def ask(slot: int) -> Query:
             others = snapshot.alive.copy()
             others[slot] = False
             member = snapshot.taken(np.array([slot]))
             return Queries(snapshot, self._settings, member, others, queries.memory, 1).one(0, stop)
 
-        def search(slots: Indices, trust: Trust) -> Found:
-            answers = [alone(slot).answer(Nearest(K), None, trust) for slot in slots.tolist()]
-            nearest = np.array([answer.slots for answer in answers], dtype=np.int64)
-            return Found(nearest, sum(answer.solves for answer in answers))
-
-        def shortfalls(slots: Indices, found: Indices) -> list[Float]:
-            return [alone(slot).shortfalls(row) for slot, row in zip(slots.tolist(), found, strict=True)]
-
-        made = rehearse(search, shortfalls, snapshot.slots, recall, self._settings.seed)
+        made = rehearse(ask, snapshot.slots, K, recall, self._settings.seed)
         self._rehearsed[(K, recall)] = (snapshot.count, snapshot.frame, made)
         return made
 
