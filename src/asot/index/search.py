@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -208,15 +208,20 @@ class Query:
             self._words.grow(self._slots, found, np.inf, False, self._stop)
             bounds[self._slots] = found
         elif frame is not None and n and not frame.only_words:
-            records = self._all.records
-
-            def some(low: int, high: int) -> None:
-                wanted = kernels.QueryBounds(query=self._i, first=low, n=high - low, bounds=bounds[low:high])
-                kernels.query_bounds(*records, wanted, self._stop)
-
-            in_ranges(self._all.jobs)(n, some)
+            self._raise(bounds[:n])
             bounds *= self._unit
         return bounds
+
+    def _raise(self, bounds: Float, rows: Indices | None = None, limit: float = np.inf) -> None:
+        """Raise bounds (n,) of some rows of the tables, or of the first n to the cheapest there are."""
+        records = self._all.records
+
+        def some(low: int, high: int) -> None:
+            some_rows: dict[str, Any] = {"first": low} if rows is None else {"rows": rows[low:high], "limit": limit}
+            wanted = kernels.QueryBounds(query=self._i, n=high - low, bounds=bounds[low:high], **some_rows)
+            kernels.query_bounds(*records, wanted, self._stop)
+
+        in_ranges(self._all.jobs)(len(bounds), some)
 
     def _look_nearest(self, bounds: Float, count: int) -> Indices:
         """Places (count,), among all to be found, of those that look nearest; bounds (n,) grow where looked at."""
@@ -250,15 +255,8 @@ class Query:
         known = np.flatnonzero((slots < self._snapshot.prepared) & (bounds <= limit))
         if self._frame is None or self._frame.axes is None or self._words is not None or len(known) == 0:
             return bounds
-        rows, better, limit = slots[known], bounds[known] / self._unit, limit / self._unit
-        records = self._all.records
-
-        def some(low: int, high: int) -> None:
-            own = slice(low, high)
-            wanted = kernels.QueryBounds(query=self._i, n=high - low, rows=rows[own], limit=limit, bounds=better[own])
-            kernels.query_bounds(*records, wanted, self._stop)
-
-        in_ranges(self._all.jobs)(len(known), some)
+        better = bounds[known] / self._unit
+        self._raise(better, slots[known], limit / self._unit)
         bounds[known] = better * self._unit
         return bounds
 
