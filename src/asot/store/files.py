@@ -8,7 +8,6 @@ not done. The manifest is JSON in the attributes of the group. What a store from
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 import secrets
@@ -125,18 +124,6 @@ class StoreFiles:
                 "blocks are done and will be kept: free some space or fix permissions, and call again",
             ) from error
 
-    def part(self, name: str, index: Any) -> NDArray[Any]:
-        """A part of the array of a field, such as some rows; a damaged chunk is named."""
-        touched = self._touched(index)
-        for place in touched:
-            self._check_size(name, self._chunk_file(name, place))
-        try:
-            return np.asarray(self.array(name)[index])
-        except ValueError:  # zarr says that a checksum is wrong, but not where
-            for number in filter(self.is_done, map(self._number, touched)):
-                self.read(name, number)
-            raise
-
     def read(self, name: str, number: int) -> NDArray[Any]:
         """The chunk of a finished block; if it is damaged, the error names it."""
         file = self._chunk_file(name, self._place(number))
@@ -174,15 +161,6 @@ class StoreFiles:
             raise ValueError(
                 f"{file} is damaged (it has {size:,} bytes, not {expected:,}); run the same call again to solve it anew"
             )
-
-    def _touched(self, index: Any) -> list[tuple[int, ...]]:
-        """Places in the grid of the chunks that a part of an array is in."""
-        own = index if isinstance(index, tuple) else (index,)
-        ranges = []
-        for axis, (size, chunk) in enumerate(zip(self.shape, self.chunks, strict=True)):
-            start, stop, _ = (own[axis] if axis < len(own) else slice(None)).indices(size)
-            ranges.append(range(start // chunk, -(-max(start, stop) // chunk)))
-        return [place for place in itertools.product(*ranges) if self._number(place) >= 0]
 
     @property
     def _is_row_of_blocks(self) -> bool:

@@ -169,30 +169,28 @@ class Stored(StoredResult):
 
     def block(self, rows: slice, columns: slice, field: str = "values") -> NDArray[Any]:
         """Distances (or another field) of some rows and columns, read from the chunks that hold them."""
-        self._dtype_of(field)
         self._needs_rows()
-        pairs = self.pair_set
-        (r0, r1), (c0, c1) = _bounds(rows, pairs.n_rows), _bounds(columns, pairs.n_columns)
-        if not pairs.symmetric:
-            return self._files.part(field, (slice(r0, r1), slice(c0, c1)))
-        # Only what is above the diagonal is stored: the rest is its mirror.
-        upper = self._upper(field, r0, r1, c0, c1)
-        lower = self._upper(field, c0, c1, r0, r1).T
-        i, j = np.arange(r0, r1)[:, None], np.arange(c0, c1)[None, :]
-        found = np.where(i < j, upper, lower)
-        found[np.broadcast_to(i == j, found.shape)] = 0
-        return found
-
-    def _upper(self, field: str, r0: int, r1: int, c0: int, c1: int) -> NDArray[Any]:
-        """The part of the array, without reading blocks that lie below the diagonal altogether."""
-        array = self._files.array(field)
-        found = np.full((r1 - r0, c1 - c0), array.fill_value, dtype=array.dtype)
+        (r0, r1), (c0, c1) = _bounds(rows, self.shape[0]), _bounds(columns, self.shape[1])
+        found = np.empty((r1 - r0, c1 - c0), self._dtype_of(field))
         side = self._files.grid.side
         for top in range(r0 // side * side, r1, side):
-            a, b, left = max(top, r0), min(top + side, r1), max(c0, top)
-            if left < c1 and a < b:
-                found[a - r0 : b - r0, left - c0 :] = self._files.part(field, (slice(a, b), slice(left, c1)))
+            for left in range(c0 // side * side, c1, side):
+                square = self._square(field, top // side, left // side)
+                own = square[max(r0 - top, 0) : r1 - top, max(c0 - left, 0) : c1 - left]
+                first, second = max(top - r0, 0), max(left - c0, 0)
+                found[first : first + own.shape[0], second : second + own.shape[1]] = own
         return found
+
+    def _square(self, field: str, row: int, column: int) -> NDArray[Any]:
+        """The block at a place of the whole table. Within one set only what is above the diagonal is stored."""
+        symmetric, number = self.pair_set.symmetric, self._files.grid.number
+        if symmetric and row > column:
+            return self._files.read(field, number(column, row)).T
+        stored = self._files.read(field, number(row, column))
+        if symmetric and row == column:
+            upper = np.triu(stored, 1)
+            return upper + upper.T
+        return stored
 
     def matrix(self) -> NDArray[Any]:
         """All of it (N, M)."""
@@ -226,17 +224,14 @@ class Stored(StoredResult):
     def _in_pair_order(self, field: str) -> Iterator[NDArray[Any]]:
         """Every value, row by row."""
         self._dtype_of(field)
-        pairs, side = self.pair_set, self._files.grid.side
-        if isinstance(pairs, ListedPairs):
-            for start in range(0, len(pairs), side):
-                yield self._files.part(field, slice(start, min(start + side, len(pairs))))
+        grid, symmetric = self._files.grid, self.pair_set.symmetric
+        if grid.is_list:
+            yield from (self._files.read(field, number) for number in range(len(grid)))
             return
-        for top in range(0, pairs.n_rows, side):
-            bottom = min(top + side, pairs.n_rows)
-            first = top if pairs.symmetric else 0
-            strip = self._files.part(field, (slice(top, bottom), slice(first, None)))
-            for row in range(top, bottom):
-                yield strip[row - top, row + 1 - top :] if pairs.symmetric else strip[row - top]
+        for row in range(grid.n_down):
+            blocks = [grid.number(row, column) for column in range(row if symmetric else 0, grid.n_across)]
+            strip = np.concatenate([self._files.read(field, number) for number in blocks], axis=1)
+            yield from (values[i + 1 :] if symmetric else values for i, values in enumerate(strip))
 
     def _dtype_of(self, field: str) -> str:
         self._needs_values("values")
@@ -275,7 +270,8 @@ class Stored(StoredResult):
         self._needs_rows()
         self._needs_all()
         if self._files.grid.strips:
-            indices, distances = (self._files.part(name, slice(None))[:, :k] for name in ("indices", "distances"))
+            strips = [[self._files.read(name, i) for i in range(self.n_blocks)] for name in ("indices", "distances")]
+            indices, distances = (np.concatenate(parts)[:, :k] for parts in strips)
         else:
             nearest = NearestOfRows(self.shape[0], k)
             for number in range(self.n_blocks):
