@@ -12,7 +12,7 @@ import asot
 from asot.run.pairs import AllPairs, CrossPairs, ListedPairs
 from asot.sinks import Store, TopK
 from asot.store import files as store_files
-from asot.store.grid import Grid, make_grid
+from asot.store.grid import Grid, side_of_blocks
 
 pytest.importorskip("zarr")
 
@@ -58,7 +58,7 @@ def test_the_blocks_of_a_grid_are_its_pairs_each_once(pairs):
 
 
 def test_dear_pairs_make_small_blocks():
-    cheap, dear = (make_grid(AllPairs(100_000), seconds, 10.0, 1024).side for seconds in (1e-7, 1e-3))
+    cheap, dear = (side_of_blocks(AllPairs(100_000), seconds, 10.0, 1024) for seconds in (1e-7, 1e-3))
     assert (cheap, dear) == (1024, 64)
 
 

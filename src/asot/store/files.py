@@ -113,9 +113,7 @@ class StoreFiles:
         """Write the chunks of a block, the values last."""
         try:
             for name in sorted(self.fields, key=lambda name: name in ("values", "distances")):
-                own = self._region(number)
-                inside = tuple(slice(part.stop - part.start) for part in own)  # at the edge, a block ends early
-                self.array(name)[own] = chunks[name][inside].astype(self.fields[name])
+                self.array(name)[self._region(number)] = chunks[name].astype(self.fields[name])
         except OSError as error:
             done = len(self.done())
             raise OSError(

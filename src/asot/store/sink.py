@@ -24,8 +24,9 @@ from asot.run.executors import Executor, Progress, ProgressLike, Stop, alone, lo
 from asot.run.pairs import ListedPairs, PairSet
 from asot.run.protocols import EXTRAS, TILE_SECONDS, SinkBase, Solution, Solver, Status, Tile, all_ended
 from asot.store.files import StoreFiles, begin, new_manifest
-from asot.store.grid import BlockPairs, make_grid
+from asot.store.grid import BlockPairs, side_of_blocks
 from asot.store.identity import fingerprint
+from asot.store.metadata import FILLS
 from asot.store.stored import Stored
 
 BLOCK_SECONDS = 10.0
@@ -138,7 +139,7 @@ class Store(SinkBase[Stored]):
         listed = work.pairs.pairs if isinstance(work.pairs, ListedPairs) else None
         return new_manifest(
             work.pairs,
-            side=make_grid(work.pairs, seconds, *sides).side,
+            side=side_of_blocks(work.pairs, seconds, *sides),
             n_neighbors=None if self.keep is None else self.keep.n_neighbors,
             fields=self._types(work.pairs, solver),
             settings={key: value for key, value in settings.items() if key.split(".")[0] not in VOLATILE},
@@ -219,8 +220,7 @@ class SolveBlock(SolveRange):
         found = {name: getattr(solution, name) for name in self.files.fields}
         if not isinstance(pairs, BlockPairs):
             return found
-        side = self.files.grid.side
-        return {name: pairs.square(v, -1 if name == "status" else np.nan, side) for name, v in found.items()}
+        return {name: pairs.square(values, FILLS.get(name, np.nan)) for name, values in found.items()}
 
 
 def _nearest_of_block(pairs: BlockPairs, solution: Solution, side: int, k: int) -> dict[str, NDArray[Any]]:

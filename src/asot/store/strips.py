@@ -16,7 +16,7 @@ from asot.run.engine import active_cluster
 from asot.run.executors import Executor, ProgressLike, Stop, local_executor
 from asot.run.pairs import PairSet
 from asot.store.files import StoreFiles, begin, new_manifest
-from asot.store.grid import make_strips
+from asot.store.grid import side_of_strips
 from asot.store.identity import fingerprint
 from asot.store.sink import BLOCK_SECONDS, Store
 from asot.store.stored import Stored
@@ -82,7 +82,7 @@ def _manifest(store: Store, question: Question) -> Header:
     return new_manifest(
         question.pairs,
         plan="strips",
-        side=make_strips(question.pairs, question.seconds_per_row, BLOCK_SECONDS).side,
+        side=side_of_strips(question.pairs.n_rows, question.seconds_per_row, BLOCK_SECONDS),
         n_neighbors=question.n_neighbors,
         fields={"distances": store.dtype, "indices": "int64"},
         settings=fingerprint(question.settings, question.computed),
