@@ -126,7 +126,7 @@ class Generation:
             ends = columns.plain
             self._journal.write(
                 Entry(
-                    number=old.number + 1 if self._journal.has_any else 0, dim=columns.dim, members=ends["ends"].n,
+                    number=old.number + 1, dim=columns.dim, members=ends["ends"].n,
                     points=ends["points"].n, name_bytes=self._names.n, removed=ends["removed"].n,
                     prepared=columns.tables["pool"].n if columns.tables else 0, next_name=next_name,
                     words=columns.tables["vocabulary"].n if "vocabulary" in columns.tables else 0,
