@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot._typing import Identity, Indices, Info
-from asot.data.npz import atomic_write, plain_ids, read_arrays, save_arrays
+from asot.data.npz import atomic_write, list_arrays, load_arrays, plain_ids, read_arrays, save_arrays
 from asot.printable import printable
 from asot.results.distances import Distances, StoredResult
-from asot.results.model import NO_MODEL, ModelBase
+from asot.results.model import NO_MODEL, ModelBase, ModelParts
 from asot.results.neighbors import Neighbors
 from asot.results.sinks import NearestOfRows, default_sink
 from asot.run.engine import Resources
@@ -33,7 +33,9 @@ class Stored(StoredResult):
     that are not computed yet are NaN.
     """
 
-    def __init__(self, files: StoreFiles, read_model: Callable[[], ModelBase] | None = None) -> None:
+    def __init__(
+        self, files: StoreFiles, read_model: Callable[[ModelParts, Any, Path], ModelBase] | None = None
+    ) -> None:
         self._files, self._read_model = files, read_model
         self._model: ModelBase | None = None
         self.info: Info = {**files.manifest["settings"], "store": str(files.path)}
@@ -75,12 +77,17 @@ class Stored(StoredResult):
     @property
     def model(self) -> ModelBase | None:
         """What the distances were made with, as of `Distances`."""
-        if self._model is None and self._read_model is not None and self.model_file.is_file():
-            self._model = self._read_model()
+        file = self._model_file
+        if self._model is None and self._read_model is not None and file.is_file():
+            header, arrays = load_arrays(file, "model", optional=list_arrays(file))
+            arrays.pop("header", None)
+            if not isinstance(header.get("model"), dict):
+                raise ValueError(f"{file} does not describe a model; it is damaged")
+            self._model = self._read_model(ModelParts(header["model"], arrays), self.names, file)
         return self._model
 
     @property
-    def model_file(self) -> Path:
+    def _model_file(self) -> Path:
         return self._names_file.with_name("model.npz")
 
     def keep_model(self, model: ModelBase) -> None:
@@ -89,8 +96,8 @@ class Stored(StoredResult):
         if parts is None:
             return
         self._model = model
-        if not self.model_file.is_file():
-            save_arrays(self.model_file, {"kind": "model", "model": parts.header}, parts.arrays)
+        if not self._model_file.is_file():
+            save_arrays(self._model_file, {"kind": "model", "model": parts.header}, parts.arrays)
 
     def identity(self) -> Identity:
         """What its distances depend on."""
