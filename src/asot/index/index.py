@@ -6,7 +6,7 @@ import functools
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from asot._typing import Parameters
 from asot.data.distributions import as_distributions
 from asot.index.columns import give_back
 from asot.index.growing import GrowingMembers, bounds_of
-from asot.index.members import Names
 from asot.index.naming import allowed_slots
 from asot.index.on_gpus import GpuSearch
 from asot.index.recall import Rehearsal, as_recall, rehearse
@@ -136,7 +135,6 @@ class Index(GrowingMembers):
         rehearsal = None if recall is None else self._rehearsal(queries, K, as_recall(recall))
         trust = CERTAIN if rehearsal is None else rehearsal.trust
         answers = list(self._answers(queries, progress, Nearest(K), budget, trust))
-        snapshot = queries.snapshot
         slots = np.array([answer.slots for answer in answers], dtype=np.int64).reshape(-1, K)
         distances = np.array([answer.distances for answer in answers]).reshape(-1, K)
         info = self._described(queries, answers, started)
@@ -146,8 +144,7 @@ class Index(GrowingMembers):
         if budget is not None:
             info["unseen"] = np.array([answer.unseen for answer in answers])
             lower = np.minimum(distances, info["unseen"][:, None])
-        names = (queries.collection.ids, cast("Any", Names(snapshot)))
-        return Neighbors(snapshot.positions(slots), distances, info, info["n_exact"], names, lower)
+        return Neighbors(queries.snapshot.positions(slots), distances, info, info["n_exact"], queries.names, lower)
 
     def query_radius(
         self,
@@ -172,8 +169,8 @@ class Index(GrowingMembers):
         slots = np.concatenate([np.empty(0, dtype=np.int64), *(answer.slots for answer in answers)])
         distances = np.concatenate([np.empty(0), *(answer.distances for answer in answers)])
         info = self._described(queries, answers, started)
-        names = (queries.collection.ids, cast("Any", Names(queries.snapshot)))
-        return RadiusNeighbors(indptr, queries.snapshot.positions(slots), distances, info["n_exact"], info, names)
+        places = queries.snapshot.positions(slots)
+        return RadiusNeighbors(indptr, places, distances, info["n_exact"], info, queries.names)
 
     def _queries(self, Q: Any, among: Any, resources: Resources) -> Queries:
         """Queries against the members of this moment."""
@@ -243,7 +240,7 @@ class Index(GrowingMembers):
     ) -> Any:
         """K neighbors of each query, or all within a radius."""
         slots, Q, snapshot = np.flatnonzero(queries.allowed), queries.collection, queries.snapshot
-        names, more = (Q.ids, cast("Any", Names(snapshot))), {"n_columns": snapshot.count}
+        names, more = queries.names, {"n_columns": snapshot.count}
         if not self._settings.has_kernel:
             distance = {name: getattr(self._settings, name) for name in ("p", "metric", "metric_params", "unmatched")}
             given = {**vars(resources), **distance, "device": device}

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from asot._typing import Float, Indices
 from asot.data.distributions import Distributions
 from asot.index.frame import Frame, Slack, Tables
-from asot.index.members import Snapshot
+from asot.index.members import Names, Snapshot
 from asot.index.settings import Settings
 from asot.index.words import WordLook, look_at_words
 from asot.run.executors import Stop, in_ranges
@@ -111,6 +111,11 @@ class Queries:
     def one(self, i: int, stop: Stop) -> Query:
         """Begin query i."""
         return Query(self, i, stop)
+
+    @property
+    def names(self) -> tuple[NDArray[Any], Any]:
+        """Ids of the queries and of the members."""
+        return self.collection.ids, Names(self.snapshot)
 
     @functools.cached_property
     def rounding(self) -> dict[str, float]:
@@ -297,16 +302,16 @@ class Query:
         """Distances to some slots, infinite where so many times a bound is above the limit; how many were solved."""
         pooled = self._all.collection[self._i : self._i + 1] + self._snapshot.taken(slots)
         relaxes = np.isfinite(limit) and not (self._frame is not None and self._frame.only_words)
-        problem = self._all.settings.problem(pooled, self._all.memory, relaxes)
+        solver, relaxed = self._all.settings.problem(pooled, self._all.memory, relaxes)
         columns, values = np.arange(len(slots)), np.full(len(slots), np.inf)
-        if problem.relaxed is not None:
+        if relaxed is not None:
             rows = np.zeros(len(slots), dtype=np.int64)
-            scaled = problem.relaxed.scaled(np.array([limit / times]))
+            scaled = relaxed.scaled(np.array([limit / times]))
             search = kernels.SearchLimits(column_start=1, limits=scaled, settled=_ALWAYS, stop=self._stop)
-            columns = columns[problem.relaxed.kept(rows, columns, search)]
+            columns = columns[relaxed.kept(rows, columns, search)]
         if len(columns):
             rows = np.zeros(len(columns), dtype=np.int64)
-            values[columns] = problem.solver.solve(rows, columns, self._stop).values
+            values[columns] = solver.solve(rows, columns, self._stop).values
         return values, len(columns)
 
 
