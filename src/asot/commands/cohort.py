@@ -46,11 +46,11 @@ def groups(
         r, table[group], strata=None if strata is None else table[strata],
         covariates=table[list(covariates)] if covariates else None, **how,
     )  # fmt: skip
-    click.echo(repr(found))
+    options.say(repr(found))
     low, high = found.effect_interval or (float("nan"), float("nan"))
-    click.echo(f"effect (ω²) {found.effect:.3f}, 95 % interval {low:.3f} to {high:.3f}")
-    click.echo(f"by ranks: R {found.rank_statistic:.3f} (p = {found.rank_p_value:.3g})")
-    click.echo(f"spread of groups: p = {found.dispersion_p_value:.3g}")
+    options.say(f"effect (ω²) {found.effect:.3f}, 95 % interval {low:.3f} to {high:.3f}")
+    options.say(f"by ranks: R {found.rank_statistic:.3f} (p = {found.rank_p_value:.3g})")
+    options.say(f"spread of groups: p = {found.dispersion_p_value:.3g}")
     _write(found.to_frame(), output)
 
 
@@ -73,7 +73,7 @@ def noise(collection: str, output: str | None, **how: Any) -> None:
     floor = asot.noise_floor(D, **how)
     columns = {"size": D.sizes, "noise": floor.values, "extrapolated": floor.extrapolated}
     pandas = need_pandas("asot noise")
-    click.echo(repr(floor))
+    options.say(repr(floor))
     _write(pandas.DataFrame(columns, index=pandas.Index(D.ids, name="id")), output)
 
 
@@ -93,7 +93,7 @@ def outliers(distances: str, collection: str | None, n_jobs: int, output: str | 
     options.check_new(output, "a table", [".csv"], distances, collection)
     r = asot.load_distances(distances)
     found = asot.outliers(r, None if collection is None else asot.noise_floor(options.load(collection), n_jobs=n_jobs))
-    click.echo(repr(found))
+    options.say(repr(found))
     _show(found.to_frame(), output)
 
 
@@ -120,7 +120,7 @@ def drivers(table: str, groups: str, labels: str, by: str | None, output: str | 
     options.check_new(output, "a table", [".csv"], table, groups)
     D, kinds = points_with_labels(table, labels, by)
     found = asot.drivers(D, kinds, _read_table(groups).iloc[:, 0], **how)
-    click.echo(repr(found))
+    options.say(repr(found))
     _show(found.to_frame(), output)
 
 
@@ -178,7 +178,7 @@ def points_with_labels(path: str, labels: str, by: str | None) -> tuple[Any, Any
 
 def _show(table: Any, output: str | None) -> None:
     """The first rows, and all of them in a file."""
-    click.echo(table.head(SHOWN).reset_index().to_string(index=False, float_format=lambda number: f"{number:.3f}"))
+    options.say(table.head(SHOWN).reset_index().to_string(index=False, float_format=lambda number: f"{number:.3f}"))
     _write(table, output)
 
 
@@ -186,7 +186,9 @@ def _write(table: Any, output: str | None) -> None:
     if output is None:
         return
     from asot.data.npz import atomic_write
+    from asot.data.tabular import guarded
 
+    safe = table.rename(index=guarded).apply(lambda column: column.map(guarded))
     with atomic_write(output) as stream:
-        stream.write(table.to_csv(lineterminator="\n").encode())
-    click.echo(f"{output}: {len(table):,} rows")
+        stream.write(safe.to_csv(lineterminator="\n").encode())
+    options.say(f"{output}: {len(table):,} rows")
