@@ -84,6 +84,8 @@ def test_collections_and_distances_as_tables_have_no_formulas(tmp_path):
         done = run(command, tmp_path / "c.csv", *more, "-o", tmp_path / "out.csv")
         assert done.exit_code == 0, done.output
         assert_no_formulas(tmp_path / "out.csv")
+    done = run("groups", tmp_path / "d.csv", tmp_path / "out.csv", "--n-permutations", 9)
+    assert done.exit_code == 0, done.output
     done = run("noise", tmp_path / "c.csv", "-o", tmp_path / "noise.csv")
     assert done.exit_code == 0, done.output
     assert_no_formulas(tmp_path / "noise.csv")

@@ -129,6 +129,7 @@ def drivers(table: str, groups: str, labels: str, by: str | None, output: str | 
 
 def _read_table(path: str) -> Any:
     """A table by id, which is its first column."""
+    from asot.data.tabular import unguarded
     from asot.results.frames import need_pandas
 
     if not Path(path).is_file():
@@ -136,7 +137,9 @@ def _read_table(path: str) -> Any:
     table = need_pandas("reading labels").read_csv(path, dtype={0: str})
     if table.shape[1] < 2:
         raise ValueError(f"{path} needs two columns: id and group")
-    return table.set_index(table.columns[0])
+    own = table.columns[0]
+    table[own] = table[own].map(unguarded, na_action="ignore")
+    return table.set_index(own)
 
 
 def _check_column(table: Any, name: str | None, path: str) -> None:
@@ -150,6 +153,7 @@ def points_with_labels(path: str, labels: str, by: str | None) -> tuple[Any, Any
     """A collection, and the kind of every point in its order."""
     import asot
     from asot.data.reading import factorized
+    from asot.data.tabular import unguarded
     from asot.results.frames import need_pandas
 
     suffix = Path(path).suffix.lower()
@@ -166,6 +170,7 @@ def points_with_labels(path: str, labels: str, by: str | None) -> tuple[Any, Any
             _check_column(table, name, path)
         if suffix == ".csv":
             table = pandas.read_csv(path, dtype={groupby: str})  # 007 is not 7
+            table[groupby] = table[groupby].map(unguarded, na_action="ignore")
         mass = "mass" if "mass" in table.columns else None
         points = [name for name in table.columns if name not in (labels, groupby, mass)]
         D = asot.Distributions.from_table(table, by=groupby, points=points, masses=mass)
