@@ -6,6 +6,7 @@ becomes one flat record, like `Distributions`.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -41,11 +42,11 @@ class Spaces:
         """Distances (n_i, n_i) and masses (n_i,) of each."""
         return ((self.matrix(i), self.masses(i)) for i in range(len(self)))
 
-    @property
+    @functools.cached_property
     def sizes(self) -> NDArray[np.int64]:
         return np.diff(self.start)
 
-    @property
+    @functools.cached_property
     def matrix_at(self) -> NDArray[np.int64]:
         """(N,) where the distances of each space begin."""
         return np.concatenate([np.zeros(1, np.int64), np.cumsum(self.sizes**2)])[:-1]
