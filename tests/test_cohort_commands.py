@@ -89,6 +89,17 @@ def test_the_driving_kind_is_named(cohort):
     )
 
 
+def test_ids_that_look_like_numbers_stay_text(cohort):
+    for name in ("cells", "c", "about"):
+        table = pd.read_csv(cohort / f"{name}.csv")
+        table["id"] = table["id"].str.replace("p", "0")
+        table[["id", *table.columns.drop("id")]].to_csv(cohort / f"{name}.csv", index=False)
+    succeed("exact", cohort / "c.csv", "-o", cohort / "r.npz")
+    labels = ("--labels", "kind", "-o", cohort / "d.csv")
+    assert "T cell" in succeed("drivers", cohort / "cells.csv", cohort / "about.csv", *labels)
+    succeed("view", cohort / "r.npz", "--collection", cohort / "cells.csv", "--kinds", "kind", "-o", cohort / "r.html")
+
+
 def test_kinds_of_cells_come_from_an_h5ad_file(cohort):
     anndata = pytest.importorskip("anndata")
     table = pd.read_csv(cohort / "cells.csv").astype({"id": object, "kind": object})

@@ -63,6 +63,15 @@ def test_control_characters_in_other_files_are_escaped(tmp_path, command):
     assert printable(done.output, keep="\n") == done.output
 
 
+def test_control_characters_of_names_are_escaped(tmp_path):
+    named = asot.Distributions.from_list([points for points, _ in D], ids=[*WILD[1:], TITLE])
+    asot.pairwise_exact(named).save(tmp_path / "d.npz")
+    done = run("outliers", tmp_path / "d.npz")
+    assert done.exit_code == 0, done.output
+    assert "\\x1b]0;mine" in done.output
+    assert printable(done.output, keep="\n") == done.output
+
+
 def test_collections_and_distances_as_tables_have_no_formulas(tmp_path):
     D.save(tmp_path / "c.csv")
     assert_no_formulas(tmp_path / "c.csv")
@@ -75,6 +84,14 @@ def test_collections_and_distances_as_tables_have_no_formulas(tmp_path):
         done = run(command, tmp_path / "c.csv", *more, "-o", tmp_path / "out.csv")
         assert done.exit_code == 0, done.output
         assert_no_formulas(tmp_path / "out.csv")
+    done = run("groups", tmp_path / "d.csv", tmp_path / "out.csv", "--n-permutations", 9)
+    assert done.exit_code == 0, done.output
+    done = run("noise", tmp_path / "c.csv", "-o", tmp_path / "noise.csv")
+    assert done.exit_code == 0, done.output
+    assert_no_formulas(tmp_path / "noise.csv")
+    done = run("outliers", tmp_path / "d.csv", "-o", tmp_path / "odd.csv")
+    assert done.exit_code == 0, done.output
+    assert_no_formulas(tmp_path / "odd.csv")
     done = run("view", tmp_path / "d.csv", "--labels", tmp_path / "out.csv", "-o", tmp_path / "page.html")
     assert done.exit_code == 0, done.output
 

@@ -39,6 +39,8 @@ def test_parts_in_any_order_then_files(here):
     np.testing.assert_array_equal(np.load("all.npy"), expected.values)
     np.testing.assert_array_equal(asot.load_distances("all.npz").values, expected.values)
     assert np.load("near.npz")["indices"].shape == (80, 3)
+    run("gather", "run.zarr", "-o", "ALL.NPY")
+    np.testing.assert_array_equal(np.load("ALL.NPY"), expected.values)
 
 
 def test_neighbors_in_parts(here):
@@ -47,8 +49,13 @@ def test_neighbors_in_parts(here):
     assert "distances, indices; complete" in run("store", "near.zarr")
     run("gather", "near.zarr", "-o", "near.npz")
     run("neighbors", "in.npz", "--n-neighbors", 3, "-o", "plain.npz")
-    for name in ("indices", "distances"):
+    for name in ("indices", "distances", "ids_rows", "ids_columns"):
         np.testing.assert_array_equal(np.load("near.npz")[name], np.load("plain.npz")[name])
+    run("gather", "near.zarr", "-o", "near.csv")
+    run("neighbors", "in.npz", "--n-neighbors", 3, "-o", "plain.csv")
+    assert (here / "near.csv").read_text() == (here / "plain.csv").read_text()
+    refused = run("gather", "near.zarr", "-o", "near.npy", code=1)
+    assert "cannot write neighbors to near.npy: its name must end in .csv, .npz or .parquet" in refused
 
 
 def test_edges_as_parquet(here):

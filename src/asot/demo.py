@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from asot.data.distributions import Distributions
-from asot.data.npz import PathLike, atomic_write
+from asot.data.npz import PathLike, atomic_write, suffix_of
 from asot.datasets import load_digits
 from asot.learn.maps import embed
 from asot.results.distances import Distances
@@ -155,14 +154,13 @@ def _random_pairs(n: int, count: int, seed: int) -> NDArray[np.int64]:
 
 def draw(demo: Demo, path: PathLike) -> None:
     """Draw the demo to a ``.png``, ``.pdf`` or ``.svg`` file. Needs matplotlib: ``pip install asot[plots]``."""
-    check_suffix(path)
-    figure = make_figure(demo)
-    suffix, about = Path(path).suffix.lower()[1:], {"Title": claims(demo)}
+    suffix = suffix_of(path, SUFFIXES, "draw")
+    figure, about = make_figure(demo), {"Title": claims(demo)}
     with atomic_write(path) as stream:
-        if suffix == "png":
+        if suffix == ".png":
             _save_small(figure, stream, about)
         else:
-            figure.savefig(stream, format=suffix, facecolor=_BACKGROUND, metadata=about)
+            figure.savefig(stream, format=suffix[1:], facecolor=_BACKGROUND, metadata=about)
 
 
 def _save_small(figure: Any, stream: Any, about: dict[str, str]) -> None:
@@ -175,12 +173,6 @@ def _save_small(figure: Any, stream: Any, about: dict[str, str]) -> None:
         told.add_text(name, text)
     whole = Image.fromarray(np.asarray(figure.canvas.buffer_rgba())).convert("RGB")
     whole.quantize(256, dither=Image.Dither.NONE).save(stream, "png", pnginfo=told, optimize=True)
-
-
-def check_suffix(path: PathLike) -> None:
-    """Raise unless the file extension names a format that can be drawn."""
-    if Path(path).suffix.lower() not in SUFFIXES:
-        raise ValueError(f"cannot draw {path}: its name must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
 
 
 def make_figure(demo: Demo) -> Any:

@@ -6,10 +6,8 @@ import os
 from dataclasses import replace
 
 from asot.choose.model_files import read_model
-from asot.data.npz import list_arrays, load_arrays
 from asot.results.distances import Distances
 from asot.results.files import read_distances
-from asot.results.model import ModelBase, ModelParts
 from asot.store.files import open_files
 from asot.store.stored import Stored
 
@@ -44,14 +42,4 @@ def open_store(path: str | os.PathLike[str]) -> Stored:
     ...     r[0, 1], np.asarray(r).tolist()
     (1.0, [[0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0]])
     """
-
-    def model() -> ModelBase:
-        file = stored.model_file
-        header, arrays = load_arrays(file, "model", optional=list_arrays(file))
-        arrays.pop("header", None)
-        if not isinstance(header.get("model"), dict):
-            raise ValueError(f"{file} does not describe a model; it is damaged")
-        return read_model(ModelParts(header["model"], arrays), stored.names, file)
-
-    stored = Stored(open_files(path), model)
-    return stored
+    return Stored(open_files(path), read_model)

@@ -102,7 +102,7 @@ def test_features_that_cannot_fit_are_refused():
 
 def test_more_kinds_of_labels_than_fit_are_refused():
     with pytest.raises(MemoryError, match="one-hot labels of 3,000,000 kinds"):
-        one_hot(np.arange(3_000_000))
+        one_hot(np.arange(3_000_000), 3_000_000)
 
 
 # --------------------------------------------------------------------------------------------------------------- PyG

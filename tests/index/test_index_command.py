@@ -66,7 +66,7 @@ def test_few_queries_rehearse_no_stated_recall(files, monkeypatch, count):
     folder, members = files
     rehearsed = []
 
-    def rehearse(search, shortfalls, slots, recall, seed):
+    def rehearse(ask, slots, n_neighbors, recall, seed):
         rehearsed.append(recall)
         return certain(recall)
 

@@ -5,24 +5,29 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from asot.index.recall import Found, rehearse
-from asot.index.search import CERTAIN
+from asot.index.recall import rehearse
+from asot.index.search import CERTAIN, Answer
 
 MEMBERS = np.arange(2000)
 N_NEIGHBORS = 10
 
 
+class Asked:
+    """A member whose bounds are half of every distance; trusting them saves a share of 100 solves."""
+
+    def __init__(self, slot, saved):
+        self.slot, self.saved = slot, saved
+
+    def answer(self, nearest, max_solves, trust):
+        slots = (self.slot + np.arange(1, nearest.n_neighbors + 1)) % len(MEMBERS)
+        return Answer(slots, slots * 1.0, 100 if trust == CERTAIN else round(100 * (1.0 - self.saved)), np.inf)
+
+    def shortfalls(self, slots):
+        return np.full((len(CERTAIN), len(slots)), 0.5)
+
+
 def rehearsed(saved):
-    """A rehearsal in which bounds are half of every distance, and trusting them saves a share of 100 solves each."""
-
-    def search(slots, trust):
-        solves = 100 if trust == CERTAIN else round(100 * (1.0 - saved))
-        return Found((slots[:, None] + np.arange(1, N_NEIGHBORS + 1)) % len(MEMBERS), solves * len(slots))
-
-    def shortfalls(slots, found):
-        return [np.full((len(CERTAIN), N_NEIGHBORS), 0.5) for _ in slots]
-
-    return rehearse(search, shortfalls, MEMBERS, 0.98, seed=0)
+    return rehearse(lambda slot: Asked(slot, saved), MEMBERS, N_NEIGHBORS, 0.98, seed=0)
 
 
 @pytest.mark.parametrize("saved", [-0.5, 0.0, 0.03])

@@ -22,7 +22,7 @@ from asot.exact.graph_metric import FEWEST, ExactOnGraph, graph_of
 from asot.exact.points import pack_points, used_coordinates
 from asot.exact.shared_cost import ExactSharedCost, solve_one
 from asot.exact.with_plans import ExactWithPlans
-from asot.results.sinks import keep_nearest
+from asot.results.sinks import NearestOfRows
 from tests.exact.problems import index_bits_of, solve_problem
 from tests.native.other_rooms import KERNELS
 
@@ -129,10 +129,6 @@ def masses_for_gpus(rng, sizes):
     return [node_masses(histograms(rng, n, k), lanes_plan(node_cost(cost, cancel=False)), first) for first in (0, k)]
 
 
-def _lists(n, k, extras):
-    return np.full((n, k), np.inf), np.zeros((n, k), np.int64), np.zeros((n, k, extras))
-
-
 def packing(rng, sizes):
     """Down to no distributions and no coordinates."""
     n, d = sizes(6, 0), sizes(5, 0)
@@ -153,7 +149,7 @@ def problem(rng, sizes):
 
 def nearest(rng, sizes):
     D = collection(rng, sizes, 3)
-    keep_nearest(*(np.zeros(0, np.int64),) * 2, np.zeros(0), np.zeros((0, 2)), *_lists(sizes(3), sizes(3), 2))
+    NearestOfRows(sizes(3), sizes(3), 2).keep(*(np.zeros(0, np.int64),) * 2, np.zeros(0), np.zeros((0, 2)))
     found = asot.pairwise_exact(D, sink=asot.sinks.TopK(sizes(len(D) - 1)), device="cpu", n_jobs=1)
     return [found.indices, found.distances]
 

@@ -12,7 +12,7 @@ import asot
 from asot.run.pairs import AllPairs, CrossPairs, ListedPairs
 from asot.sinks import Store, TopK
 from asot.store import files as store_files
-from asot.store.grid import Grid, make_grid
+from asot.store.grid import Grid, side_of_blocks
 
 pytest.importorskip("zarr")
 
@@ -58,7 +58,7 @@ def test_the_blocks_of_a_grid_are_its_pairs_each_once(pairs):
 
 
 def test_dear_pairs_make_small_blocks():
-    cheap, dear = (make_grid(AllPairs(100_000), seconds, 10.0, 1024).side for seconds in (1e-7, 1e-3))
+    cheap, dear = (side_of_blocks(AllPairs(100_000), seconds, 10.0, 1024) for seconds in (1e-7, 1e-3))
     assert (cheap, dear) == (1024, 64)
 
 
@@ -116,6 +116,15 @@ def test_stored_neighbors_are_those_of_the_sink(path, second):
     np.testing.assert_array_equal(found.distances, expected.distances)
     fewer = asot.open_store(path).top_k(2)
     np.testing.assert_array_equal(fewer.indices, expected.indices[:, :2])
+
+
+@pytest.mark.parametrize("second", [None, A[:70]], ids=["one set", "two sets"])
+@pytest.mark.parametrize("keep", [None, TopK(5)], ids=["values", "nearest"])
+def test_a_last_row_of_blocks_may_be_alone(path, second, keep):
+    found = asot.emd_many(A[:65], second, cost=COST, sink=Store(path, keep)).top_k(3)
+    expected = asot.emd_many(A[:65], second, cost=COST, sink=TopK(3))
+    np.testing.assert_array_equal(found.indices, expected.indices)
+    np.testing.assert_array_equal(found.distances, expected.distances)
 
 
 def test_nearest_of_stored_values(path, matrix):

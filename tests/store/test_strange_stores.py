@@ -181,10 +181,9 @@ def test_the_size_of_a_frame_is_read_from_its_head(tmp_path, n):
 def test_a_long_list_of_pairs_has_long_blocks(tmp_path):
     from asot.run.pairs import ListedPairs
     from asot.store.files import begin, open_files, pairs_record
-    from asot.store.grid import Grid
 
     pairs = ListedPairs(np.ones((10**6, 2), dtype=np.int64), 3, 3, True)
-    manifest = {"format": 1, "asot": "0", "pairs": pairs_record(pairs), "side": Grid(pairs, 2**17).side}
+    manifest = {"format": 1, "asot": "0", "pairs": pairs_record(pairs), "side": 2**17}
     manifest |= {"n_neighbors": None, "fields": {"values": "float32"}, "settings": {}, "inputs": {}}
     begin(tmp_path / "l.zarr", manifest, pairs)
     assert len(open_files(tmp_path / "l.zarr").grid) == 8

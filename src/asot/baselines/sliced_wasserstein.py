@@ -22,7 +22,7 @@ from asot.native import Doubles, Int, Ints, Record, Tile, entry
 from asot.results.distances import Distances
 from asot.run.executors import ProgressLike, in_threads
 from asot.run.pairs import tiles
-from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status
+from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status, all_ended
 from asot.validation import as_n_jobs, as_positive_int, refuse_what_cannot_fit
 
 SORTED_AT_A_TIME = 2**20
@@ -150,15 +150,9 @@ class SharedDirections(Solver):
         solve(self._record, Tile(n=len(rows), rows=rows, columns=columns, values=totals, stop=stop))
         values = np.empty_like(totals)
         values[order] = np.ldexp(totals / self._count, self._exponent)
-        return as_solution(values)
+        return all_ended(Status.OPTIMAL, values)
 
 
 def sliced_info(solver: str, n_projections: int) -> Info:
     """What a result says about its solver."""
     return {"solver": solver, "device": "cpu", "precision": "float64", "reg": None, "n_projections": n_projections}
-
-
-def as_solution(values: Float) -> Solution:
-    """Values (P,) of problems that were all solved exactly."""
-    size = len(values)
-    return Solution(values, np.full(size, Status.OPTIMAL, dtype=np.int8), np.zeros(size, dtype=np.int32))

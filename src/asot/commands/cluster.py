@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -35,7 +34,7 @@ def cluster(collection: str, output: str, n_clusters: int, **how: Any) -> None:
     from asot.learn.kmeans import cluster_distances
 
     options.check_new(output, "clusters", [".csv"], collection)
-    if _holds_distances(collection):
+    if options.kind_of(collection) in ("distances", "matrix"):
         if how["method"] != "medoids" or how["n_anchors"] is not None:
             words = "holds distances, which have medoids and no anchors; leave out those options"
             raise ValueError(f"{collection} {words}")
@@ -49,18 +48,3 @@ def cluster(collection: str, output: str, n_clusters: int, **how: Any) -> None:
         writer.writerows(zip(map(guarded, ids.tolist()), labels.tolist(), strict=True))
     sizes = sorted((int((labels == c).sum()) for c in range(n_clusters)), reverse=True)
     options.say(f"{output}: {n_clusters} clusters of {', '.join(str(size) for size in sizes)} distributions")
-
-
-def _holds_distances(path: str) -> bool:
-    """Whether a file holds distances of all pairs, and not a collection."""
-    suffix = Path(path).suffix.lower()
-    if suffix == ".npy":
-        return True
-    if suffix == ".npz":
-        from asot.data.npz import read_header
-
-        return (read_header(path) or {}).get("kind") == "distances"
-    if suffix == ".csv" and Path(path).is_file():
-        with open(path, encoding="utf-8") as file:
-            return file.readline().startswith("id_i,id_j,distance")
-    return False

@@ -46,11 +46,11 @@ def groups(
         r, table[group], strata=None if strata is None else table[strata],
         covariates=table[list(covariates)] if covariates else None, **how,
     )  # fmt: skip
-    click.echo(repr(found))
+    options.say(repr(found))
     low, high = found.effect_interval or (float("nan"), float("nan"))
-    click.echo(f"effect (ω²) {found.effect:.3f}, 95 % interval {low:.3f} to {high:.3f}")
-    click.echo(f"by ranks: R {found.rank_statistic:.3f} (p = {found.rank_p_value:.3g})")
-    click.echo(f"spread of groups: p = {found.dispersion_p_value:.3g}")
+    options.say(f"effect (ω²) {found.effect:.3f}, 95 % interval {low:.3f} to {high:.3f}")
+    options.say(f"by ranks: R {found.rank_statistic:.3f} (p = {found.rank_p_value:.3g})")
+    options.say(f"spread of groups: p = {found.dispersion_p_value:.3g}")
     _write(found.to_frame(), output)
 
 
@@ -73,7 +73,7 @@ def noise(collection: str, output: str | None, **how: Any) -> None:
     floor = asot.noise_floor(D, **how)
     columns = {"size": D.sizes, "noise": floor.values, "extrapolated": floor.extrapolated}
     pandas = need_pandas("asot noise")
-    click.echo(repr(floor))
+    options.say(repr(floor))
     _write(pandas.DataFrame(columns, index=pandas.Index(D.ids, name="id")), output)
 
 
@@ -93,7 +93,7 @@ def outliers(distances: str, collection: str | None, n_jobs: int, output: str | 
     options.check_new(output, "a table", [".csv"], distances, collection)
     r = asot.load_distances(distances)
     found = asot.outliers(r, None if collection is None else asot.noise_floor(options.load(collection), n_jobs=n_jobs))
-    click.echo(repr(found))
+    options.say(repr(found))
     _show(found.to_frame(), output)
 
 
@@ -120,7 +120,7 @@ def drivers(table: str, groups: str, labels: str, by: str | None, output: str | 
     options.check_new(output, "a table", [".csv"], table, groups)
     D, kinds = points_with_labels(table, labels, by)
     found = asot.drivers(D, kinds, _read_table(groups).iloc[:, 0], **how)
-    click.echo(repr(found))
+    options.say(repr(found))
     _show(found.to_frame(), output)
 
 
@@ -129,6 +129,7 @@ def drivers(table: str, groups: str, labels: str, by: str | None, output: str | 
 
 def _read_table(path: str) -> Any:
     """A table by id, which is its first column."""
+    from asot.data.tabular import unguarded
     from asot.results.frames import need_pandas
 
     if not Path(path).is_file():
@@ -136,7 +137,9 @@ def _read_table(path: str) -> Any:
     table = need_pandas("reading labels").read_csv(path, dtype={0: str})
     if table.shape[1] < 2:
         raise ValueError(f"{path} needs two columns: id and group")
-    return table.set_index(table.columns[0])
+    own = table.columns[0]
+    table[own] = table[own].map(unguarded, na_action="ignore")
+    return table.set_index(own)
 
 
 def _check_column(table: Any, name: str | None, path: str) -> None:
@@ -150,34 +153,37 @@ def points_with_labels(path: str, labels: str, by: str | None) -> tuple[Any, Any
     """A collection, and the kind of every point in its order."""
     import asot
     from asot.data.reading import factorized
+    from asot.data.tabular import unguarded
     from asot.results.frames import need_pandas
 
     suffix = Path(path).suffix.lower()
     if suffix == ".h5ad":
-        D = options.load(path)
-        groupby = options.reading()["groupby"]
-        import anndata
+        from asot.data.foreign_files import columns_of_h5ad
 
-        table = anndata.read_h5ad(path, backed="r").obs
-        _check_column(table, labels, path)
+        D = options.load(path)
+        groups, kinds = columns_of_h5ad(path, (options.reading()["groupby"], labels))
     elif suffix in (".csv", ".parquet"):
         pandas = need_pandas("asot drivers")
-        table = pandas.read_csv(path) if suffix == ".csv" else pandas.read_parquet(path)
+        table = pandas.read_parquet(path) if suffix == ".parquet" else pandas.read_csv(path, nrows=0)
         groupby = by or ("id" if "id" in table.columns else str(table.columns[0]))
         for name in (labels, groupby):
             _check_column(table, name, path)
+        if suffix == ".csv":
+            table = pandas.read_csv(path, dtype={groupby: str})  # 007 is not 7
+            table[groupby] = table[groupby].map(unguarded, na_action="ignore")
         mass = "mass" if "mass" in table.columns else None
         points = [name for name in table.columns if name not in (labels, groupby, mass)]
         D = asot.Distributions.from_table(table, by=groupby, points=points, masses=mass)
+        groups, kinds = table[groupby], table[labels]
     else:
         raise ValueError(f"cannot read kinds of points from {path}: it must be a .csv, .parquet or .h5ad file")
-    order = factorized(table[groupby], len(table))[1].argsort(kind="stable")
-    return D, table[labels].to_numpy()[order]
+    order = factorized(groups, len(groups))[1].argsort(kind="stable")
+    return D, kinds.to_numpy()[order]
 
 
 def _show(table: Any, output: str | None) -> None:
     """The first rows, and all of them in a file."""
-    click.echo(table.head(SHOWN).reset_index().to_string(index=False, float_format=lambda number: f"{number:.3f}"))
+    options.say(table.head(SHOWN).reset_index().to_string(index=False, float_format=lambda number: f"{number:.3f}"))
     _write(table, output)
 
 
@@ -185,7 +191,9 @@ def _write(table: Any, output: str | None) -> None:
     if output is None:
         return
     from asot.data.npz import atomic_write
+    from asot.data.tabular import guarded
 
+    safe = table.rename(index=guarded).apply(lambda column: column.map(guarded))
     with atomic_write(output) as stream:
-        stream.write(table.to_csv(lineterminator="\n").encode())
-    click.echo(f"{output}: {len(table):,} rows")
+        stream.write(safe.to_csv(lineterminator="\n").encode())
+    options.say(f"{output}: {len(table):,} rows")

@@ -23,11 +23,9 @@ def demo(output: str, n: int | None, **how: Any) -> None:
 
     Example: asot demo -o digits.png
     """
-    from asot.data.npz import check_writable
-    from asot.demo import check_suffix, draw, run_demo
+    from asot.demo import SUFFIXES, draw, run_demo
 
-    check_suffix(output)
-    check_writable(output)
+    options.check_new(output, "a picture", SUFFIXES)
     found = run_demo(n, **how)
     options.say(found.table())
     if find_spec("matplotlib") is None:

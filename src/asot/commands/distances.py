@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -119,42 +119,50 @@ def neighbors(collection: str, other: str | None, output: str | None, n_neighbor
     if output is None:
         options.say(repr(found))
     else:
-        write_neighbors(output, found, first, second)
+        write_neighbors(output, found)
 
 
-def neighbor_lines(found: Any, own: list[Any], others: list[list[Any]]) -> Iterator[list[Any]]:
-    """Lines of a table of neighbors, of ids (N,) and those of their neighbors (N, K); the first one is its head."""
+def neighbor_lines(found: Any, guard: Callable[[Any], Any] = lambda entry: entry) -> Iterator[list[Any]]:
+    """Lines of a table of neighbors, the first of which is its head; ids are as ``guard`` has them."""
     bounded = found.lower is not None
     yield ["id", "rank", "neighbor", "distance", *(["lower"] if bounded else [])]
-    for row, name in enumerate(own):
-        for rank, neighbor in enumerate(others[row]):
+    for row, (name, others) in enumerate(zip(found.ids.tolist(), found.neighbor_ids.tolist(), strict=True)):
+        for rank, neighbor in enumerate(others):
             least = [float(found.lower[row, rank])] if bounded else []
-            yield [name, rank + 1, neighbor, float(found.distances[row, rank]), *least]
+            yield [guard(name), rank + 1, guard(neighbor), float(found.distances[row, rank]), *least]
 
 
-def write_neighbors(output: str, found: Any, first: Any, second: Any) -> None:
-    """Write neighbors as a table or as arrays, and say so; ids are those of the collections, or of an index."""
-    from asot.data.npz import plain_ids, save_arrays
+def save_neighbors(output: str, found: Any) -> None:
+    """Write neighbors as a table or as arrays."""
+    import numpy as np
+
+    from asot.data.npz import atomic_write, plain_ids, save_arrays
     from asot.data.tabular import csv_writer, guarded
 
-    there = first if second is None else second
-    if Path(output).suffix.lower() == ".npz":
-        ids = {"ids_rows": plain_ids(first.ids), "ids_columns": plain_ids(there.ids)}
-        arrays = {"indices": found.indices, "distances": found.distances, **ids}
+    suffix = Path(output).suffix.lower()
+    if suffix == ".npz":
+        columns = range(found.info["n_columns"]) if found.names[1] is None else found.names[1]
+        arrays = {"indices": found.indices, "distances": found.distances}
+        arrays |= {"ids_rows": plain_ids(found.ids), "ids_columns": plain_ids(np.asarray(columns))}
         if found.lower is not None:
             arrays["lower"] = found.lower
         save_arrays(output, {"kind": "neighbors"}, arrays)
+    elif suffix == ".parquet":
+        with atomic_write(output) as file:
+            found.to_frame().to_parquet(file)
     else:
-        own, others = ([guarded(entry) for entry in one.ids.tolist()] for one in (first, there))
         with csv_writer(output) as writer:
-            near = [[others[column] for column in row] for row in found.indices]
-            writer.writerows(neighbor_lines(found, own, near))
-    n_pairs = len(first) * (len(first) - 1) // 2 if second is None else len(first) * len(there)
-    solved = f"{found.n_exact:,} of {n_pairs:,} pairs solved"
+            writer.writerows(neighbor_lines(found, guarded))
+
+
+def write_neighbors(output: str, found: Any) -> None:
+    """Write what a search found, and say so."""
+    save_neighbors(output, found)
+    solved = f"{found.n_exact:,} of {found.info['n_pairs']:,} pairs solved"
     if "recall" in found.info:
         low, high = found.info["recall"]["interval"]
         solved += f"; recall {found.info['recall']['measured']:.3f} ({low:.3f} to {high:.3f})"
-    options.say(f"{output}: {found.indices.shape[1]} nearest of {len(first):,} distributions; {solved}")
+    options.say(f"{output}: {found.indices.shape[1]} nearest of {len(found):,} distributions; {solved}")
 
 
 @click.command()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -26,28 +25,19 @@ def info(file: str) -> None:
 def _describe(path: str) -> str:
     from asot.anchors.files import load_space
     from asot.data.files import load_collection
-    from asot.data.npz import read_header
     from asot.saved import load_distances
 
-    suffix = Path(path).suffix.lower()
-    if suffix == ".h5ad":
+    kind = options.kind_of(path)
+    if kind == "cells":
         from asot.data.foreign_files import describe_h5ad
 
         return describe_h5ad(path)
-    if suffix == ".npy":
+    if kind == "matrix":
         return _describe_matrix(path)
-    if suffix == ".csv":
-        from asot.data.tabular import summarize_distances
-
-        return summarize_distances(path) or repr(load_collection(path))
-    kind = (read_header(path) or {}).get("kind") if suffix == ".npz" else None
     if kind == "anchor-space":
         return describe_space(load_space(path))
-    if kind == "learned-space":
-        return repr(load_space(path))
-    if kind == "distances":
-        return repr(load_distances(path))
-    return repr(load_collection(path))
+    readers = {"learned-space": load_space, "distances": load_distances}
+    return repr(readers.get(kind, load_collection)(path))
 
 
 def describe_space(space: AnchorSpace) -> str:
@@ -74,9 +64,9 @@ def convert(collection: str, output: str) -> None:
 
     Example: asot convert cells.h5ad --groupby patient -o patients.npz
     """
-    from asot.data.files import save_collection
+    from asot.data.files import COLLECTION_SUFFIXES, save_collection
 
-    options.check_target(output, collection)
+    options.check_new(output, "a collection", COLLECTION_SUFFIXES, collection)
     D = options.load(collection)
     save_collection(D, output)
     options.say(f"{output}: {D!r}")

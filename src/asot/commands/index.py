@@ -122,10 +122,10 @@ def query(folder: str, collection: str, output: str | None, n_neighbors: int, re
     if output is None:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerows(neighbor_lines(found, queries.ids.tolist(), found.neighbor_ids.tolist()))
+        writer.writerows(neighbor_lines(found))
         options.say(text.getvalue().removesuffix("\n"))
     else:
-        write_neighbors(output, found, queries, opened)
+        write_neighbors(output, found)
 
 
 @index.command()

@@ -110,20 +110,18 @@ def distance(command: Command) -> Command:
 
 def check_output(path: str | None, *inputs: str | None) -> None:
     """Refuse an output that cannot be written, or that would replace an input, before the work begins."""
-    from asot.results.files import check_distances_suffix
+    from asot.results.files import DISTANCE_SUFFIXES
 
-    if path is not None:
-        check_distances_suffix(path)
-        check_target(path, *inputs)
+    check_new(path, "distances", DISTANCE_SUFFIXES, *inputs)
 
 
 def check_new(path: str | None, what: str, suffixes: Sequence[str], *inputs: str | None) -> None:
     """`check_target` of what will be written, if anything, after a look at how its name ends."""
-    if path is None:
-        return
-    if Path(path).suffix.lower() not in suffixes:
-        raise ValueError(f"cannot write {what} to {path}: its name must end in {' or '.join(suffixes)}")
-    check_target(path, *inputs)
+    from asot.data.npz import suffix_of
+
+    if path is not None:
+        suffix_of(path, suffixes, f"write {what} to")
+        check_target(path, *inputs)
 
 
 def check_target(path: str, *inputs: str | None) -> None:
@@ -145,6 +143,21 @@ def _same_file(first: str, second: str) -> bool:
 def reading() -> dict[str, str]:
     """How collections are to be read, as the options say."""
     return click.get_current_context().meta.get(_READING, {})
+
+
+def kind_of(path: str) -> str:
+    """What a file holds, as far as its name and its beginning say: a collection, unless they say something else."""
+    suffix = Path(path).suffix.lower()
+    if suffix == ".npz":
+        from asot.data.npz import read_header
+
+        return str((read_header(path) or {}).get("kind"))
+    if suffix == ".csv" and not os.path.isdir(path):
+        from asot.data.tabular import csv_rows
+
+        with csv_rows(path) as rows:
+            return "distances" if next(rows, [])[:3] == ["id_i", "id_j", "distance"] else "distributions"
+    return {".npy": "matrix", ".h5ad": "cells"}.get(suffix, "distributions")
 
 
 def load(path: str) -> Distributions:

@@ -76,21 +76,25 @@ def store(path: str) -> None:
     required=True,
     help="Where to write: .npy (all values in pair order), .npz or .csv (as `asot pairwise` does), .parquet (edges).",
 )
-@click.option("--n-neighbors", type=click.IntRange(min=1), help="Only the nearest of each, into .npz or .parquet.")
+@click.option(
+    "--n-neighbors", type=click.IntRange(min=1), help="Only the nearest of each, into .csv, .npz or .parquet."
+)
 def gather(path: str, output: str, n_neighbors: int | None) -> None:
     """Write a complete store at PATH as one file.
 
     Example: asot gather run.zarr -o distances.npy
     """
     import asot
+    from asot.commands.distances import save_neighbors
 
     options.check_target(output, path)
     stored = asot.open_store(path)
     if not stored.is_complete:
         raise ValueError(f"{path} is not complete ({stored.n_done} of {stored.n_blocks} blocks); run the rest first")
-    suffix = Path(output).suffix
+    suffix = Path(output).suffix.lower()
     if n_neighbors is not None or "distances" in stored.fields:
-        _write_neighbors(stored, output, n_neighbors)
+        options.check_new(output, "neighbors", (".csv", ".npz", ".parquet"), path)
+        save_neighbors(output, stored.top_k(n_neighbors))
     elif suffix == ".npy":
         stored.condensed(output)
     elif suffix == ".parquet":
@@ -99,21 +103,6 @@ def gather(path: str, output: str, n_neighbors: int | None) -> None:
         options.check_output(output, path)
         stored.distances().save(output)
     options.say(f"{output}: {len(stored):,} pairs from {path}")
-
-
-def _write_neighbors(stored: Any, output: str, n_neighbors: int | None) -> None:
-    import numpy as np
-
-    from asot.data.npz import atomic_write
-
-    if Path(output).suffix not in (".npz", ".parquet"):
-        raise ValueError(f"neighbors go to .npz or .parquet; found {output!r}")
-    near = stored.top_k(n_neighbors)
-    with atomic_write(output) as file:
-        if Path(output).suffix == ".parquet":
-            near.to_frame().to_parquet(file)
-        else:
-            np.savez(file, indices=near.indices, distances=near.distances)
 
 
 def _write_edges(stored: Any, output: str) -> None:

@@ -33,12 +33,10 @@ def view(
     from asot.view import write_page
 
     target = output or str(Path(distances).with_suffix(".html"))
-    if Path(target).suffix.lower() not in (".html", ".htm"):
-        raise ValueError(f"cannot write a page to {target}: its name must end in .html")
     for flag, asked in (("--kinds", kinds), ("--noise", noise), ("--all-points", all_points)):
         if asked and collection is None:
             raise click.UsageError(f"{flag} needs the points themselves: add --collection")
-    options.check_target(target, distances, collection, labels)
+    options.check_new(target, "a page", (".html", ".htm"), distances, collection, labels)
     r = load_distances(distances)
     D, own = None, None
     if collection is not None:

@@ -7,7 +7,7 @@ The file extension decides the format. See `asot.data.npz` for how arrays are re
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,17 @@ from numpy.typing import NDArray
 
 from asot.data.distributions import Distributions
 from asot.data.foreign_files import load_folder, load_h5ad
-from asot.data.npz import PathLike, check_kind, list_arrays, naming, plain_ids, read_arrays, read_header, save_arrays
+from asot.data.npz import (
+    PathLike,
+    check_kind,
+    list_arrays,
+    naming,
+    plain_ids,
+    read_arrays,
+    read_header,
+    save_arrays,
+    suffix_of,
+)
 from asot.data.reading import read_points
 from asot.data.tabular import load_csv, load_parquet, save_csv, save_parquet
 
@@ -61,7 +71,7 @@ def load_collection(
     readers = {".npz": _load_npz_collection, ".csv": load_csv, ".parquet": load_parquet}
     if suffix in readers:
         return readers[suffix](path)
-    known = _one_of([*COLLECTION_SUFFIXES, ".h5ad"])
+    known = ".npz, .csv, .parquet or .h5ad"
     raise ValueError(f"cannot read a collection from {path}: its name must end in {known}, or it must be a folder")
 
 
@@ -83,16 +93,14 @@ def save_collection(collection: Distributions, path: PathLike) -> None:
     >>> load_collection(target) == D
     True
     """
-    suffix = Path(path).suffix.lower()
+    suffix = suffix_of(path, COLLECTION_SUFFIXES, "write a collection to")
     if suffix == ".csv":
         save_csv(collection, path)
     elif suffix == ".parquet":
         save_parquet(collection, path)
-    elif suffix == ".npz":
+    else:
         arrays = {**collection_arrays(collection), "ids": plain_ids(collection.ids)}
         save_arrays(path, {"kind": "distributions"}, arrays)
-    else:
-        raise ValueError(f"cannot write a collection to {path}: its name must end in {_one_of(COLLECTION_SUFFIXES)}")
 
 
 def _load_npz_collection(path: PathLike) -> Distributions:
@@ -152,7 +160,3 @@ def _with_totals(D: Distributions, masses: NDArray[Any], totals: NDArray[Any]) -
     if masses.dtype != np.float64 or np.abs(sums - 1.0).max() > 1e-9:
         raise ValueError("the masses of a distribution do not sum to 1, although the file has totals; it is damaged")
     return D._replaced(masses=masses, totals=totals)
-
-
-def _one_of(suffixes: Sequence[str]) -> str:
-    return f"{', '.join(suffixes[:-1])} or {suffixes[-1]}"

@@ -14,13 +14,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from asot.data import h5ad
 from asot.data.distributions import Distributions
 from asot.data.npz import PathLike, naming, read_array
-from asot.data.tabular import csv_rows, full_rows, number
+from asot.data.tabular import csv_rows, read_columns, split_off_mass
 from asot.lazy import needed
 
 FOLDER_SUFFIXES = (".csv", ".npy", ".graphml")
@@ -44,6 +43,12 @@ def load_h5ad(path: PathLike, groupby: str | None, use_rep: str) -> Distribution
         )
         with naming(path):
             return Distributions.from_anndata(cells, groupby, use_rep=use_rep)
+
+
+def columns_of_h5ad(path: PathLike, names: Sequence[str]) -> list[Any]:
+    """Columns of obs, as pandas has them."""
+    with _open_h5ad(path) as file:
+        return [h5ad.read_obs(file, name, path)[name] for name in names]
 
 
 def describe_h5ad(path: PathLike) -> str:
@@ -137,21 +142,10 @@ def _points(file: Path) -> tuple[NDArray[Any], None]:
 
 
 def _table(file: Path) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """Points (n, d) from all columns but ``mass``."""
     with csv_rows(file) as rows:
         names = [name.strip() for name in next(rows, [])]
         if "id" in names:
             raise ValueError(f"{file} has a column 'id': it is a collection of its own, and not one distribution")
-        mass = names.index("mass") if "mass" in names else None
-        if len(names) - (mass is not None) < 1 or not any(names):
+        if len(names) - ("mass" in names) < 1 or not any(names):
             raise ValueError(f"{file} is empty: its first line must name the columns, such as x,y,mass")
-        numbers = [
-            [number(cell, name, where) for cell, name in zip(row, names, strict=True)]
-            for where, row in full_rows(rows, names, file)
-        ]
-    if not numbers:
-        raise ValueError(f"{file} is empty: there is no line below the column names")
-    table = np.array(numbers)
-    if mass is None:
-        return table, None
-    return np.delete(table, mass, axis=1), table[:, mass]
+        return split_off_mass(read_columns(rows, names, [], file).numbers, names, file)

@@ -9,7 +9,7 @@ this file, and is counted as often as it will be read, before anndata sees it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -57,27 +57,25 @@ def read_obs(file: Any, groupby: str, path: PathLike) -> Any:
     import pandas
 
     obs = member(file, "obs", path)
-    if not hasattr(obs, "keys"):  # a table, as anndata wrote it before 2020
-        return _frame(lambda: pandas.DataFrame(read(obs, path, ("", "array", "rec-array"))), path)
-    own = keys(obs)
-    if groupby not in own:
-        raise ValueError(f"{path}: obs has no column {groupby!r}; it has {listed(own)}")
-    index = _text(obs.attrs.get("_index", "_index"))
-    names = member(obs, index, path)
-    if names is None:
-        raise ValueError(f"{path}: obs has no names of cells ({index!r}); the file is damaged")
-    column = member(obs, groupby, path)
-    return _frame(
-        lambda: pandas.DataFrame({groupby: _column(column, path)}, index=pandas.Index(read(names, path, COLUMNS))), path
-    )
-
-
-def _frame(make: Callable[[], Any], path: PathLike) -> Any:
     try:
-        return make()
+        if not hasattr(obs, "keys"):  # a table, as anndata wrote it before 2020
+            frame = pandas.DataFrame(read(obs, path, ("", "array", "rec-array")))
+            _check_column(groupby, list(frame.columns), path)
+            return frame
+        _check_column(groupby, keys(obs), path)
+        index = _text(obs.attrs.get("_index", "_index"))
+        names, column = member(obs, index, path), member(obs, groupby, path)
+        if names is None:
+            raise ValueError(f"{path}: obs has no names of cells ({index!r}); the file is damaged")
+        return pandas.DataFrame({groupby: _column(column, path)}, index=pandas.Index(read(names, path, COLUMNS)))
     except (TypeError, ValueError) as error:
         told = str(error)
         raise ValueError(told if str(path) in told else f"{path}: obs is not a table of cells: {error}") from error
+
+
+def _check_column(name: str, known: list[str], path: PathLike) -> None:
+    if name not in known:
+        raise ValueError(f"{path}: obs has no column {name!r}; it has {listed(known)}")
 
 
 def _column(node: Any, path: PathLike) -> Any:

@@ -82,6 +82,19 @@ def atomic_write(path: PathLike) -> Iterator[IO[bytes]]:
             temporary.unlink()
 
 
+def suffix_of(path: PathLike, allowed: Sequence[str], what: str) -> str:
+    """The ending of a name, in small letters; any other than these is refused: ``what`` cannot be done.
+
+    >>> suffix_of("d.NPY", (".npy", ".npz"), "write distances to")
+    '.npy'
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in allowed:
+        known = " or ".join(filter(None, (", ".join(allowed[:-1]), allowed[-1])))
+        raise ValueError(f"cannot {what} {path}: its name must end in {known}")
+    return suffix
+
+
 def check_writable(path: PathLike) -> None:
     """Raise the error that writing ``path`` would end in, before any long work begins."""
     temporary, descriptor = _create_beside(Path(os.path.realpath(path)), path)

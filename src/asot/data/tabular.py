@@ -13,12 +13,12 @@ import io
 import math
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from asot._typing import Indices
+from asot._typing import Float, Indices
 from asot.data.distributions import Distributions
 from asot.data.expansion import check_expansion
 from asot.data.flatten import group_points
@@ -30,21 +30,56 @@ from asot.lazy import needed
 def load_csv(path: PathLike) -> Distributions:
     with csv_rows(path) as rows:
         names = [name.strip() for name in next(rows, [])]
-        id_column, mass_column = _csv_columns(names, path)
-        coordinates = [c for c in range(len(names)) if c not in (id_column, mass_column)]
-        place: dict[str, int] = {}  # every id once, no matter how long or how frequent it is
-        group, numbers, masses = array.array("q"), array.array("d"), array.array("d")
-        for where, row in full_rows(rows, names, path):
-            group.append(place.setdefault(unguarded(_filled(row[id_column], names[id_column], where)), len(place)))
-            numbers.extend(number(row[c], names[c], where) for c in coordinates)
-            if mass_column is not None:
-                masses.append(number(row[mass_column], names[mass_column], where))
-    if not group:
-        raise ValueError(f"{path} is empty: there is no line below the column names")
-    points = np.frombuffer(numbers, dtype=np.float64).reshape(len(group), len(coordinates))
+        id_column, _ = _csv_columns(names, path)
+        found = read_columns(rows, names, [id_column], path)
+    points, masses = split_off_mass(found.numbers, names[:id_column] + names[id_column + 1 :], path)
     with naming(path):
-        given = np.frombuffer(masses, dtype=np.float64) if mass_column is not None else None
-        return _grouped(points, list(place), np.frombuffer(group, dtype=np.int64), given)
+        return _grouped(points, found.texts, found.places[:, 0], masses)
+
+
+class CsvColumns(NamedTuple):
+    """The columns of a table: some hold text, all others numbers."""
+
+    texts: list[str]  # every text once, no matter how long or how frequent it is
+    places: Indices  # (n, columns of text)
+    numbers: Float  # (n, columns of numbers)
+
+
+def read_columns(
+    rows: Any, names: Sequence[str], of_text: Sequence[int], path: PathLike, strips: bool = True
+) -> CsvColumns:
+    """The lines of `csv_rows` below the names of the columns; empty ones are left out.
+
+    ``strips``: texts are taken without the spaces around them, and may not be empty.
+    """
+    of_numbers = [c for c in range(len(names)) if c not in of_text]
+    place: dict[str, int] = {}
+    places, numbers = array.array("q"), array.array("d")
+    for row in filter(None, rows):
+        try:
+            if len(row) != len(names):
+                raise ValueError(f"found {len(row)} cells for the {len(names)} columns {', '.join(names)}")
+            for c in of_text:
+                text = _filled(row[c], names[c]) if strips else row[c]
+                places.append(place.setdefault(unguarded(text), len(place)))
+            numbers.extend([_number(row[c], names[c]) for c in of_numbers])
+        except ValueError as error:
+            raise ValueError(f"{path}, line {rows.line_num}: {error}") from error
+    return CsvColumns(
+        list(place),
+        np.frombuffer(places, dtype=np.int64).reshape(-1, max(1, len(of_text))),
+        np.frombuffer(numbers, dtype=np.float64).reshape(-1, max(1, len(of_numbers))),
+    )
+
+
+def split_off_mass(numbers: Float, names: list[str], path: PathLike) -> tuple[Float, Float | None]:
+    """Points (n, d) from all columns of a table but ``mass``, and masses (n,) from that one."""
+    if len(numbers) == 0:
+        raise ValueError(f"{path} is empty: there is no line below the column names")
+    if "mass" not in names:
+        return numbers, None
+    mass = names.index("mass")
+    return np.delete(numbers, mass, axis=1), numbers[:, mass]
 
 
 def _grouped(points: NDArray[Any], names: list[Any], group: Indices, masses: NDArray[Any] | None) -> Distributions:
@@ -117,33 +152,6 @@ def _table_columns(D: Distributions, path: PathLike) -> dict[str, NDArray[Any]]:
     return columns
 
 
-def summarize_distances(path: PathLike) -> str | None:
-    """A description of a CSV file of distances that asot wrote, or None if the columns are different."""
-    with csv_rows(path) as rows:
-        if next(rows, [])[:3] != ["id_i", "id_j", "distance"]:
-            return None
-        values = array.array("d")
-        for row in rows:
-            where = f"{path}, line {rows.line_num}"
-            if len(row) < 3:
-                raise ValueError(f"{where}: found {len(row)} cells; the line is incomplete")
-            values.append(number(row[2], "distance", where))
-    if not values:
-        return "Distances: no pairs"
-    mean = math.fsum(values) / len(values)
-    return f"Distances: {len(values):,} pairs, {min(values):.4g} to {max(values):.4g} (mean {mean:.4g})"
-
-
-def full_rows(rows: Any, names: list[str], path: PathLike) -> Iterator[tuple[str, list[str]]]:
-    """Rows that are not empty, which must have a cell for every column, and where each of them is."""
-    for row in rows:
-        where = f"{path}, line {rows.line_num}"
-        if row and len(row) != len(names):
-            raise ValueError(f"{where}: found {len(row)} cells for the {len(names)} columns {', '.join(names)}")
-        if row:
-            yield where, row
-
-
 @contextlib.contextmanager
 def csv_rows(path: PathLike) -> Iterator[Any]:
     """The rows of a CSV file, as `csv.reader` gives them; its errors while they are read are made readable."""
@@ -193,21 +201,20 @@ def is_number(text: str) -> bool:
     return True
 
 
-def _filled(cell: str, column: str, where: str) -> str:
+def _filled(cell: str, column: str) -> str:
     cell = cell.strip()
     if not cell:
-        raise ValueError(f"{where}: the cell in column {column!r} is empty")
+        raise ValueError(f"the cell in column {column!r} is empty")
     return cell
 
 
-def number(cell: str, column: str, where: str) -> float:
+def _number(cell: str, column: str) -> float:
     try:
         number = float(cell)
     except ValueError:
-        _filled(cell, column, where)
-        raise ValueError(f"{where}: {cell!r} in column {column!r} is not a number") from None
+        raise ValueError(f"{_filled(cell, column)!r} in column {column!r} is not a number") from None
     if not math.isfinite(number):
-        raise ValueError(f"{where}: {cell!r} in column {column!r} is not finite; drop or impute it")
+        raise ValueError(f"{cell!r} in column {column!r} is not finite; drop or impute it")
     return number
 
 

@@ -27,7 +27,7 @@ def create_owned(folder: Path) -> tuple[Path, int]:
     while True:
         path = folder / f"{_PREFIX}{secrets.token_hex(8)}{_SUFFIX}"
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-        if fcntl is None or not _lock(descriptor) or os.fstat(descriptor).st_nlink > 0:
+        if fcntl is None or not lock(descriptor) or os.fstat(descriptor).st_nlink > 0:
             return path, descriptor
         os.close(descriptor)  # another process cleaned up between the two calls, and removed it as an orphan
 
@@ -50,16 +50,21 @@ def _remove_if_orphan(path: str) -> None:
         return
     descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
-        if _lock(descriptor):
+        if lock(descriptor):
             os.unlink(path)
     finally:
         os.close(descriptor)
 
 
-def _lock(descriptor: int) -> bool:
+def lock(descriptor: int) -> bool:
     """Whether we now hold the lock of a file: not while its process lives, nor if the file system has no locks."""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if fcntl is not None:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        else:  # Windows
+            import msvcrt
+
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
     except OSError:
         return False
     return True

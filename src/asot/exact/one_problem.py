@@ -19,7 +19,7 @@ from asot._typing import Float
 from asot.exact.batch import Costs, ExactBatch, Side
 from asot.native import Desks, Double, Doubles, Int, Record, ShortInts, entry
 from asot.native.records import refused
-from asot.results.plans import PackedSolution, SparseArcs, Transport
+from asot.results.plans import PackedSolution, Transport
 from asot.run.executors import alone
 
 MOST_ANCHORS = 64
@@ -95,5 +95,7 @@ def solve_matching(a: Float, b: Float, cost: Float) -> Transport | None:
     found = alone(lambda stop: solver.solve(one, one, stop), solver.expected_seconds(1))
     source, sink, mass = solver.arcs_of(0)
     order = np.lexsort((sink, source))
-    start = np.concatenate([[0], np.cumsum(np.bincount(source, minlength=n))]).astype(np.int32)
-    return Transport(found.values.item(0), SparseArcs(mass[order], sink[order], start, (n, n)), solver.potentials_of(0))
+    start = np.concatenate([[0], np.cumsum(np.bincount(source, minlength=n))])
+    numbers = np.concatenate([found.values, *solver.potentials_of(0), mass[order]])
+    places = np.concatenate([start, sink[order]]).astype(np.int32)
+    return Transport(found.values.item(0), PackedSolution(numbers, places, n, n), None)

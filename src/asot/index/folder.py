@@ -25,16 +25,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.data.npz import atomic_write, load_arrays, save_arrays
+from asot.data.temporary import lock
 from asot.index.columns import FileColumn
 from asot.index.frame import Frame, Slack, frame_arrays, frame_from
 from asot.index.journal import Entry, Journal
 from asot.index.members import Columns, Name
 from asot.index.settings import Settings, read_settings
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
 
 FORMAT, VERSION = "asot-index", 2
 _LARGEST_MANIFEST = 2**16
@@ -130,7 +126,7 @@ class Generation:
             ends = columns.plain
             self._journal.write(
                 Entry(
-                    number=old.number + 1 if self._journal.has_any else 0, dim=columns.dim, members=ends["ends"].n,
+                    number=old.number + 1, dim=columns.dim, members=ends["ends"].n,
                     points=ends["points"].n, name_bytes=self._names.n, removed=ends["removed"].n,
                     prepared=columns.tables["pool"].n if columns.tables else 0, next_name=next_name,
                     words=columns.tables["vocabulary"].n if "vocabulary" in columns.tables else 0,
@@ -282,18 +278,11 @@ def _settle_folder(path: Path) -> None:
 def _locked(path: Path) -> int:
     """The descriptor of a lock that we hold until it is closed."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    try:
-        if fcntl is not None:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        else:
-            import msvcrt
-
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-    except OSError as error:
+    if not lock(descriptor):
         os.close(descriptor)
         raise BlockingIOError(
             f"{path.parent} is being written by another process or another Index; open it with mode='r' to read it"
-        ) from error
+        )
     return descriptor
 
 

@@ -212,9 +212,7 @@ class GrowingMembers:
             if self._folder is not None:
                 self._folder.generation.commit(names, slack, next_name)
         except BaseException:
-            columns.cut(before)
-            if frame is None:
-                columns.frame, columns.tables = None, {}
+            columns.cut(before, frame)
             raise
         # interrupted from here on, `_mend` starts from the snapshot or from the files
         alive = np.ones(columns.plain["ends"].n, dtype=np.bool_)
@@ -238,13 +236,9 @@ class GrowingMembers:
         elif self._snapshot is None or self._columns is None:
             self._columns, self._names = None, []
         else:
-            seen, columns = self._snapshot, self._columns
-            columns.cut(
-                {name: len(getattr(seen, name, ())) for name in columns.plain}
-                | {n: len(t) for n, t in seen.tables.items()}
-            )
-            if seen.frame is None:
-                columns.frame, columns.tables = None, {}
+            seen = self._snapshot
+            lengths = {name: len(getattr(seen, name, ())) for name in self._columns.plain}
+            self._columns.cut(lengths | {name: len(table) for name, table in seen.tables.items()}, seen.frame)
             self._names = seen.names[: len(seen.alive)]
         self._by_name, self._is_whole = None, True
 

@@ -6,18 +6,17 @@ import functools
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from asot._typing import Float, Indices, Parameters
+from asot._typing import Parameters
 from asot.data.distributions import as_distributions
 from asot.index.columns import give_back
 from asot.index.growing import GrowingMembers, bounds_of
-from asot.index.members import Names
 from asot.index.naming import allowed_slots
 from asot.index.on_gpus import GpuSearch
-from asot.index.recall import Found, Rehearsal, as_recall, rehearse
+from asot.index.recall import Rehearsal, as_recall, rehearse
 from asot.index.search import CERTAIN, Answer, Nearest, Queries, Query, Trust
 from asot.index.settings import read_settings
 from asot.neighbors import kneighbors, radius_neighbors
@@ -136,7 +135,6 @@ class Index(GrowingMembers):
         rehearsal = None if recall is None else self._rehearsal(queries, K, as_recall(recall))
         trust = CERTAIN if rehearsal is None else rehearsal.trust
         answers = list(self._answers(queries, progress, Nearest(K), budget, trust))
-        snapshot = queries.snapshot
         slots = np.array([answer.slots for answer in answers], dtype=np.int64).reshape(-1, K)
         distances = np.array([answer.distances for answer in answers]).reshape(-1, K)
         info = self._described(queries, answers, started)
@@ -146,8 +144,7 @@ class Index(GrowingMembers):
         if budget is not None:
             info["unseen"] = np.array([answer.unseen for answer in answers])
             lower = np.minimum(distances, info["unseen"][:, None])
-        names = (queries.collection.ids, cast("Any", Names(snapshot)))
-        return Neighbors(snapshot.positions(slots), distances, info, info["n_exact"], names, lower)
+        return Neighbors(queries.snapshot.positions(slots), distances, info, info["n_exact"], queries.names, lower)
 
     def query_radius(
         self,
@@ -172,8 +169,8 @@ class Index(GrowingMembers):
         slots = np.concatenate([np.empty(0, dtype=np.int64), *(answer.slots for answer in answers)])
         distances = np.concatenate([np.empty(0), *(answer.distances for answer in answers)])
         info = self._described(queries, answers, started)
-        names = (queries.collection.ids, cast("Any", Names(queries.snapshot)))
-        return RadiusNeighbors(indptr, queries.snapshot.positions(slots), distances, info["n_exact"], info, names)
+        places = queries.snapshot.positions(slots)
+        return RadiusNeighbors(indptr, places, distances, info["n_exact"], info, queries.names)
 
     def _queries(self, Q: Any, among: Any, resources: Resources) -> Queries:
         """Queries against the members of this moment."""
@@ -228,21 +225,13 @@ class Index(GrowingMembers):
                 return known
         stop = np.zeros(1, dtype=np.int64)
 
-        def alone(slot: int) -> Query:
+        def ask(slot: int) -> Query:
             others = snapshot.alive.copy()
             others[slot] = False
             member = snapshot.taken(np.array([slot]))
             return Queries(snapshot, self._settings, member, others, queries.memory, 1).one(0, stop)
 
-        def search(slots: Indices, trust: Trust) -> Found:
-            answers = [alone(slot).answer(Nearest(K), None, trust) for slot in slots.tolist()]
-            nearest = np.array([answer.slots for answer in answers], dtype=np.int64)
-            return Found(nearest, sum(answer.solves for answer in answers))
-
-        def shortfalls(slots: Indices, found: Indices) -> list[Float]:
-            return [alone(slot).shortfalls(row) for slot, row in zip(slots.tolist(), found, strict=True)]
-
-        made = rehearse(search, shortfalls, snapshot.slots, recall, self._settings.seed)
+        made = rehearse(ask, snapshot.slots, K, recall, self._settings.seed)
         self._rehearsed[(K, recall)] = (snapshot.count, snapshot.frame, made)
         return made
 
@@ -251,7 +240,7 @@ class Index(GrowingMembers):
     ) -> Any:
         """K neighbors of each query, or all within a radius."""
         slots, Q, snapshot = np.flatnonzero(queries.allowed), queries.collection, queries.snapshot
-        names, more = (Q.ids, cast("Any", Names(snapshot))), {"n_columns": snapshot.count}
+        names, more = queries.names, {"n_columns": snapshot.count}
         if not self._settings.has_kernel:
             distance = {name: getattr(self._settings, name) for name in ("p", "metric", "metric_params", "unmatched")}
             given = {**vars(resources), **distance, "device": device}

@@ -25,7 +25,8 @@ _MAGIC = b"asotidx1"
 class Entry(NamedTuple):
     """The state of an index after one change."""
 
-    number: int = 0
+    number: int = -1
+    """Of the change; -1 before the first."""
     dim: int = 0
     members: int = 0
     """Slots: members and those that were."""
@@ -63,11 +64,6 @@ class Journal:
             self._descriptor = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0))
             weakref.finalize(self, os.close, self._descriptor)
             os.ftruncate(self._descriptor, self._end)
-
-    @property
-    def has_any(self) -> bool:
-        """Whether there is a record."""
-        return self._end > 0
 
     def write(self, entry: Entry) -> None:
         """Make a change final: it is on disk when this returns."""

@@ -74,12 +74,14 @@ class Columns:
     def lengths(self) -> dict[str, int]:
         return {name: column.n for name, column in (self.plain | self.tables).items()}
 
-    def cut(self, lengths: dict[str, int]) -> None:
-        """Forget what was appended since; for a change that failed."""
+    def cut(self, lengths: dict[str, int], frame: Frame | None) -> None:
+        """Forget what was appended since, and a frame that was not there; for a change that failed."""
         for name, column in (self.plain | self.tables).items():
             column.n = lengths.get(name, 0)
         if self._vocabulary is not None:
             self._vocabulary.forget()
+        if frame is None:
+            self.frame, self.tables = None, {}
 
     def settle(self) -> None:
         for column in (*self.plain.values(), *self.tables.values()):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from asot._typing import Float, Indices
-from asot.index.search import CERTAIN, TIMES, Trust
+from asot.index.search import CERTAIN, TIMES, Nearest, Query, Trust
 from asot.search.stated_recall import interval_of
 from asot.validation import as_number
 
@@ -34,18 +34,8 @@ WORTH = 0.95
 """The share of the solves of certain searches above which they are made."""
 
 
-class Found(NamedTuple):
-    """Answers to some members, which do not find themselves."""
-
-    slots: Indices  # (n, K)
-    solves: int  # of all
-
-
-Search = Callable[[Indices, Trust], Found]
-"""The neighbors of some members (n,)."""
-
-Shortfalls = Callable[[Indices, Indices], list[Float]]
-"""For some members, and slots (n, K) of their neighbors, what `Query.shortfalls` says of them."""
+Ask = Callable[[int], Query]
+"""Begins a query for a member (its slot), as if it were new: it does not find itself."""
 
 
 class Rehearsal(NamedTuple):
@@ -60,28 +50,36 @@ def as_recall(recall: Any) -> float:
     return as_number(recall, lambda share: 0 < share < 1, "recall must be a number between 0 and 1, such as 0.98")
 
 
-def rehearse(search: Search, shortfalls: Shortfalls, members: Indices, recall: float, seed: int) -> Rehearsal:
+def rehearse(ask: Ask, members: Indices, n_neighbors: int, recall: float, seed: int) -> Rehearsal:
     """Choose how far to trust bounds on some members, and measure that on others."""
     if len(members) < FEWEST:
         return certain(recall)
     drawn = np.random.default_rng(seed).permutation(members)[: 2 * ASKED]
     first, second = drawn[:ASKED], drawn[ASKED:]
-    shares = np.array(shortfalls(first, search(first, CERTAIN).slots))  # (n, 4, K) of the K-th distance
+    near, _ = _found(ask, first, n_neighbors, CERTAIN)
+    known = [ask(slot).shortfalls(slots) for slot, slots in zip(first.tolist(), near, strict=True)]
+    shares = np.array(known)  # (n, 4, K) of the K-th distance
     for missed in MISSED:
         trust = _trust(shares, missed)
-        found = (shares * np.array(trust)[:, None] <= 1.0).all(axis=1)
-        if interval_of(found.mean(axis=1), found.shape[1])[0] >= recall:
+        kept = (shares * np.array(trust)[:, None] <= 1.0).all(axis=1)
+        if interval_of(kept.mean(axis=1), n_neighbors)[0] >= recall:
             break
     else:
         return certain(recall)
-    truth, trusted = search(second, CERTAIN), search(second, trust)
-    found_shares = np.array([np.isin(b, a).mean() for a, b in zip(trusted.slots, truth.slots, strict=True)])
-    interval = interval_of(found_shares, truth.slots.shape[1])
+    (truth, n_certain), (found, n_trusted) = (_found(ask, second, n_neighbors, each) for each in (CERTAIN, trust))
+    found_shares = np.array([np.isin(b, a).mean() for a, b in zip(found, truth, strict=True)])
+    interval = interval_of(found_shares, n_neighbors)
     lucky = found_shares.mean() < recall  # the choice was: rather be certain than promise too much
-    if lucky or trusted.solves > WORTH * truth.solves:
+    if lucky or n_trusted > WORTH * n_certain:
         return certain(recall)
     record = {"asked": recall, "measured": float(found_shares.mean()), "interval": interval, "certain": False}
     return Rehearsal(trust, record | {"trust": trust._asdict(), "n_queries": len(second)})
+
+
+def _found(ask: Ask, members: Indices, n_neighbors: int, trust: Trust) -> tuple[Indices, int]:
+    """The neighbors (n, K) of some members, and how many pairs were solved for them."""
+    answers = [ask(slot).answer(Nearest(n_neighbors), None, trust) for slot in members.tolist()]
+    return np.array([answer.slots for answer in answers], dtype=np.int64), sum(answer.solves for answer in answers)
 
 
 def _trust(shares: Float, missed: float) -> Trust:

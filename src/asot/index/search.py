@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from asot._typing import Float, Indices
 from asot.data.distributions import Distributions
 from asot.index.frame import Frame, Slack, Tables
-from asot.index.members import Snapshot
+from asot.index.members import Names, Snapshot
 from asot.index.settings import Settings
 from asot.index.words import WordLook, look_at_words
 from asot.run.executors import Stop, in_ranges
@@ -111,6 +111,11 @@ class Queries:
     def one(self, i: int, stop: Stop) -> Query:
         """Begin query i."""
         return Query(self, i, stop)
+
+    @property
+    def names(self) -> tuple[NDArray[Any], Any]:
+        """Ids of the queries and of the members."""
+        return self.collection.ids, Names(self.snapshot)
 
     @functools.cached_property
     def rounding(self) -> dict[str, float]:
@@ -208,15 +213,20 @@ class Query:
             self._words.grow(self._slots, found, np.inf, False, self._stop)
             bounds[self._slots] = found
         elif frame is not None and n and not frame.only_words:
-            records = self._all.records
-
-            def some(low: int, high: int) -> None:
-                wanted = kernels.QueryBounds(query=self._i, first=low, n=high - low, bounds=bounds[low:high])
-                kernels.query_bounds(*records, wanted, self._stop)
-
-            in_ranges(self._all.jobs)(n, some)
+            self._raise(bounds[:n])
             bounds *= self._unit
         return bounds
+
+    def _raise(self, bounds: Float, rows: Indices | None = None, limit: float = np.inf) -> None:
+        """Raise bounds (n,) of some rows of the tables, or of the first n to the cheapest there are."""
+        records = self._all.records
+
+        def some(low: int, high: int) -> None:
+            some_rows: dict[str, Any] = {"first": low} if rows is None else {"rows": rows[low:high], "limit": limit}
+            wanted = kernels.QueryBounds(query=self._i, n=high - low, bounds=bounds[low:high], **some_rows)
+            kernels.query_bounds(*records, wanted, self._stop)
+
+        in_ranges(self._all.jobs)(len(bounds), some)
 
     def _look_nearest(self, bounds: Float, count: int) -> Indices:
         """Places (count,), among all to be found, of those that look nearest; bounds (n,) grow where looked at."""
@@ -250,15 +260,8 @@ class Query:
         known = np.flatnonzero((slots < self._snapshot.prepared) & (bounds <= limit))
         if self._frame is None or self._frame.axes is None or self._words is not None or len(known) == 0:
             return bounds
-        rows, better, limit = slots[known], bounds[known] / self._unit, limit / self._unit
-        records = self._all.records
-
-        def some(low: int, high: int) -> None:
-            own = slice(low, high)
-            wanted = kernels.QueryBounds(query=self._i, n=high - low, rows=rows[own], limit=limit, bounds=better[own])
-            kernels.query_bounds(*records, wanted, self._stop)
-
-        in_ranges(self._all.jobs)(len(known), some)
+        better = bounds[known] / self._unit
+        self._raise(better, slots[known], limit / self._unit)
         bounds[known] = better * self._unit
         return bounds
 
@@ -299,16 +302,16 @@ class Query:
         """Distances to some slots, infinite where so many times a bound is above the limit; how many were solved."""
         pooled = self._all.collection[self._i : self._i + 1] + self._snapshot.taken(slots)
         relaxes = np.isfinite(limit) and not (self._frame is not None and self._frame.only_words)
-        problem = self._all.settings.problem(pooled, self._all.memory, relaxes)
+        solver, relaxed = self._all.settings.problem(pooled, self._all.memory, relaxes)
         columns, values = np.arange(len(slots)), np.full(len(slots), np.inf)
-        if problem.relaxed is not None:
+        if relaxed is not None:
             rows = np.zeros(len(slots), dtype=np.int64)
-            scaled = problem.relaxed.scaled(np.array([limit / times]))
+            scaled = relaxed.scaled(np.array([limit / times]))
             search = kernels.SearchLimits(column_start=1, limits=scaled, settled=_ALWAYS, stop=self._stop)
-            columns = columns[problem.relaxed.kept(rows, columns, search)]
+            columns = columns[relaxed.kept(rows, columns, search)]
         if len(columns):
             rows = np.zeros(len(columns), dtype=np.int64)
-            values[columns] = problem.solver.solve(rows, columns, self._stop).values
+            values[columns] = solver.solve(rows, columns, self._stop).values
         return values, len(columns)
 
 

@@ -51,8 +51,8 @@ class Settings(Distance):
         """Whether distances are computed and not looked up in a table, which takes longer than a solve saves."""
         return isinstance(self.metric, str) and self.metric in (*KERNELS, *_KNOWN)
 
-    def problem(self, pooled: Distributions, memory: int, relaxes: bool) -> Problem:
-        """Prepare the pairs of the first distribution of a collection with the others, and bounds if it ``relaxes``.
+    def problem(self, pooled: Distributions, memory: int, relaxes: bool) -> tuple[Solver, Relaxed | None]:
+        """What solves the pairs of the first distribution with the others, and a bound for each if it ``relaxes``.
 
         Members that are solved at different times must not differ in the last digit if they are equal. Tables of
         distances are too large for points that are listed several times.
@@ -62,10 +62,10 @@ class Settings(Distance):
         shape = Shape(1, len(pooled) - 1, 1, False)
         on_line = pooled.dim == 1 and self.has_norm
         if not relaxes or on_line or not self.is_computed or self.p > HIGHEST_ORDER:
-            return Problem(solver, None)
+            return solver, None
         cost = prepare_cost(histograms.points, self.metric, self.metric_params, memory)
         prices = None if self.unmatched is None else read_prices(self.unmatched, pooled, cost)
-        return Problem(solver, relax(histograms, cost, shape, self.p, prices))
+        return solver, relax(histograms, cost, shape, self.p, prices)
 
     def check(self, D: Distributions) -> None:
         """Refuse points that the metric has no distances for, before they are members."""
@@ -86,14 +86,6 @@ class Settings(Distance):
         first, second = np.divmod(np.arange(len(rows) * len(columns)), len(columns))
         found = alone(lambda stop: solver.solve(first, second, stop), solver.expected_seconds(len(first)))
         return np.asarray(found.values.reshape(len(rows), len(columns)))
-
-
-@dataclass(frozen=True)
-class Problem:
-    """A query and some members, prepared: what solves their pairs, and a bound for each."""
-
-    solver: Solver
-    relaxed: Relaxed | None
 
 
 def read_settings(p: Any, metric: Any, metric_params: Any, unmatched: Any, random_state: Any) -> Settings:

@@ -6,18 +6,26 @@ of one collection, that of every pair of two, or else a list.
 
 from __future__ import annotations
 
-import array
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from asot._typing import Header
-from asot.data.npz import PathLike, atomic_write, list_arrays, load_arrays, naming, plain_ids, read_array, save_arrays
+from asot.data.npz import (
+    PathLike,
+    atomic_write,
+    list_arrays,
+    load_arrays,
+    naming,
+    plain_ids,
+    read_array,
+    save_arrays,
+    suffix_of,
+)
 from asot.data.reading import text_array
-from asot.data.tabular import csv_rows, csv_writer, guarded, number, unguarded
+from asot.data.tabular import csv_rows, csv_writer, guarded, read_columns
 from asot.results.distances import Distances
 from asot.results.model import ModelParts
 from asot.results.plans import Plans
@@ -57,10 +65,9 @@ def save_distances(
     """
     if not isinstance(result, Distances):
         raise TypeError(f"save_distances(result, path) writes Distances; found {type(result).__name__}")
-    check_distances_suffix(path)
+    suffix = suffix_of(path, DISTANCE_SUFFIXES, "write distances to")
     rows = _names_for(ids_rows, result.ids, "rows")
     columns = _names_for(ids_columns, rows if result.pair_set.symmetric else result.ids_columns, "columns")
-    suffix = Path(path).suffix.lower()
     if suffix == ".npy":
         matrix = result.matrix()
         with atomic_write(path) as stream:
@@ -71,21 +78,13 @@ def save_distances(
         _save_csv(path, result, rows, columns)
 
 
-def check_distances_suffix(path: PathLike) -> None:
-    """Raise unless the extension of an output names a format that `save_distances` writes."""
-    if Path(path).suffix.lower() not in DISTANCE_SUFFIXES:
-        raise ValueError(f"cannot write distances to {path}: its name must end in .npy, .npz or .csv")
-
-
 def read_distances(path: PathLike) -> tuple[Distances, ModelParts | None]:
     """The distances in a file, without what they were made with, and that (`asot.load_distances` puts it together)."""
-    suffix = Path(path).suffix.lower()
+    suffix = suffix_of(path, DISTANCE_SUFFIXES, "read distances from")
     if suffix == ".csv":
         return _load_csv(path), None
     if suffix == ".npy":
         return _load_npy(path), None
-    if suffix != ".npz":
-        raise ValueError(f"cannot read distances from {path}: its name must end in .npy, .npz or .csv")
     required = ["values", "status", "n_iter"]
     optional = [*EXTRAS, "pairs", "ids_rows", "ids_columns", "offsets", *(f"plans_{name}" for name in _OF_PLANS)]
     of_model = [name for name in list_arrays(path) if name.startswith(_MODEL)]
@@ -236,24 +235,14 @@ def _save_csv(path: PathLike, result: Distances, rows: NDArray[Any], columns: ND
 
 
 def _load_csv(path: PathLike) -> Distances:
-    place: dict[str, int] = {}
     with csv_rows(path) as rows:
         names: list[str] = next(rows, [])
         if names[:3] != ["id_i", "id_j", "distance"] or not set(names[3:]) <= {"lower", "upper", "error"}:
             raise ValueError(f"{path} does not hold distances written by asot: its columns are {', '.join(names)[:80]}")
-        first, second, measured = array.array("q"), array.array("q"), [array.array("d") for _ in names[2:]]
-        for row in rows:
-            where = f"{path}, line {rows.line_num}"
-            if len(row) != len(names):
-                raise ValueError(f"{where}: found {len(row)} cells for the {len(names)} columns; it is incomplete")
-            first.append(place.setdefault(unguarded(row[0]), len(place)))
-            second.append(place.setdefault(unguarded(row[1]), len(place)))
-            for cell, name, values in zip(row[2:], names[2:], measured, strict=True):
-                values.append(number(cell, name, where))
-    i, j = (np.frombuffer(side, dtype=np.int64) for side in (first, second))
-    pair_set, order_i, order_j = _recognized(i, j)
-    ids = text_array(list(place))
-    numbers = {name: np.array(values, dtype=np.float64) for name, values in zip(names[2:], measured, strict=True)}
+        found = read_columns(rows, names, [0, 1], path, strips=False)
+    pair_set, order_i, order_j = _recognized(*found.places.T)
+    ids = text_array(found.texts)
+    numbers = {name: np.ascontiguousarray(column) for name, column in zip(names[2:], found.numbers.T, strict=True)}
     return _unknown(numbers.pop("distance"), pair_set, (ids[order_i], ids[order_j]), numbers)
 
 

@@ -11,22 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-class SparseArcs(NamedTuple):
-    """A plan (k, l) before it becomes a scipy.sparse.csr_array, which takes ten times as long as a small problem."""
-
-    mass: NDArray[np.float64]  # (E,)
-    sink: NDArray[np.int32]  # (E,) ascending within a row
-    start: NDArray[np.int32]  # (k + 1,) where the entries of each row begin
-    shape: tuple[int, int]
-
-    def matrix(self) -> Any:
-        from scipy import sparse
-
-        return sparse.csr_array((self.mass, self.sink, self.start), shape=self.shape)
-
-
 class PackedSolution(NamedTuple):
-    """Plan and potentials of k × l anchors before they are arrays of their own."""
+    """Plan and potentials of k × l anchors before they are arrays of their own: making a scipy.sparse.csr_array takes
+    ten times as long as a small problem."""
 
     numbers: NDArray[np.float64]  # (1 + k + l + E,) the value, f, g, masses
     places: NDArray[np.int32]  # (k + 1 + E,) where the entries of each row begin, and their columns
@@ -34,8 +21,11 @@ class PackedSolution(NamedTuple):
     l: int
 
     def matrix(self) -> Any:
+        from scipy import sparse
+
         k, l = self.k, self.l
-        return SparseArcs(self.numbers[1 + k + l :], self.places[k + 1 :], self.places[: k + 1], (k, l)).matrix()
+        entries = self.numbers[1 + k + l :], self.places[k + 1 :], self.places[: k + 1]
+        return sparse.csr_array(entries, shape=(k, l))
 
     def potentials(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         end = 1 + self.k
@@ -64,7 +54,7 @@ class Transport(_Transport):
     @functools.cached_property
     def plan(self) -> Any:
         given = tuple.__getitem__(self, 1)
-        return given.matrix() if isinstance(given, (SparseArcs, PackedSolution)) else given
+        return given.matrix() if isinstance(given, PackedSolution) else given
 
     @functools.cached_property
     def potentials(self) -> Any:

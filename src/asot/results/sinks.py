@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asot._typing import Info
+from asot._typing import Float, Indices, Info
 from asot.native import Doubles, Int, Ints, Record, entry
 from asot.results.distances import Distances
 from asot.results.neighbors import Neighbors
@@ -137,40 +137,36 @@ class TopK(SinkBase[Neighbors]):
         candidates = pairs.n_columns - pairs.symmetric
         if self.n_neighbors > candidates:
             raise ValueError(f"n_neighbors={self.n_neighbors}, but there are only {candidates} candidates for each row")
-        shape = (pairs.n_rows, self.n_neighbors)
-        _refuse_large_result(16 * shape[0] * shape[1])
+        _refuse_large_result(16 * pairs.n_rows * self.n_neighbors)
         self._symmetric = pairs.symmetric
-        self._distances = np.full(shape, np.inf)
-        self._indices = np.full(shape, np.iinfo(np.int64).max)
+        self._nearest = NearestOfRows(pairs.n_rows, self.n_neighbors)
         self._names: tuple[str, ...] = ()
-        self._more = np.empty((*shape, 0))
         self._limits: NDArray[np.float64] | None = None
 
     def accept(self, tile: Tile) -> None:
         rows, columns = tile.indices()
         told = {name: getattr(tile.solution, name) for name in ("lower", "upper", "error")}
         more = [part for part in told.values() if part is not None]
-        if len(more) > self._more.shape[2]:
+        if len(more) > len(self._names):  # the first tile: nothing is kept yet
             self._names = tuple(name for name, part in told.items() if part is not None)
-            self._more = np.empty((*self._distances.shape, len(more)))
-        beside = np.stack(more, axis=1) if more else np.empty((len(rows), 0))
-        kept = self._distances, self._indices, self._more
-        keep_nearest(rows, columns, tile.solution.values, beside, *kept)
-        if self._symmetric:
-            keep_nearest(columns, rows, tile.solution.values, beside, *kept)
+            self._nearest = NearestOfRows(*self._nearest.distances.shape, len(more))
+        beside = np.stack(more, axis=1) if more else None
+        for own, others in ((rows, columns), (columns, rows)) if self._symmetric else ((rows, columns),):
+            self._nearest.keep(own, others, tile.solution.values, beside)
         if self._limits is not None:
             for changed in (rows, columns) if self._symmetric else (rows,):
-                self._limits[changed] = self._distances[changed, -1]
+                self._limits[changed] = self._nearest.distances[changed, -1]
 
     def limits(self) -> NDArray[np.float64]:
         """Per row (N,): the distance to the last neighbor so far. It changes with the next tile."""
         if self._limits is None:  # kept up from now on: reading all rows takes longer than solving a tile on a GPU
-            self._limits = self._distances[:, -1].copy()
+            self._limits = self._nearest.distances[:, -1].copy()
         return self._limits
 
     def close(self, info: Info) -> Neighbors:
-        more: dict[str, Any] = {name: np.ascontiguousarray(self._more[:, :, e]) for e, name in enumerate(self._names)}
-        return Neighbors(self._indices, self._distances, info, **more)
+        found, parts = self._nearest, np.moveaxis(self._nearest.beside, 2, 0)
+        more: dict[str, Any] = {n: np.ascontiguousarray(part) for n, part in zip(self._names, parts, strict=True)}
+        return Neighbors(found.indices, found.distances, info, **more)
 
 
 class Radius(SinkBase[Any]):
@@ -348,26 +344,27 @@ class KeptNeighbors(Record):
 _keep_nearest = entry("keep_nearest", NewNeighbors, KeptNeighbors)
 
 
-def keep_nearest(
-    rows: NDArray[np.int64],
-    others: NDArray[np.int64],
-    values: NDArray[np.float64],
-    beside: NDArray[np.float64],
-    distances: NDArray[np.float64],
-    indices: NDArray[np.int64],
-    more: NDArray[np.float64],
-) -> None:
-    """Insert each (value, other) into its row's list (N, K) sorted by (distance, index); the largest falls off the end.
+class NearestOfRows:
+    """The K nearest of every row so far (N, K): ascending, ties in order of index, and unused places at infinity.
 
-    Whatever else is known about the pairs (P, E) goes the same way, into ``more`` (N, K, E).
+    ``beside`` (N, K, extras) has whatever else is known about the pairs.
     """
-    new = NewNeighbors(
-        n=len(rows),
-        extras=beside.shape[1],
-        rows=np.ascontiguousarray(rows, dtype=np.int64),
-        others=np.ascontiguousarray(others, dtype=np.int64),
-        values=np.ascontiguousarray(values, dtype=np.float64),
-        beside=np.ascontiguousarray(beside, dtype=np.float64),
-    )
-    k, extras = distances.shape[1], more.shape[2]
-    _keep_nearest(new, KeptNeighbors(k=k, extras=extras, distances=distances, indices=indices, more=more))
+
+    def __init__(self, n_rows: int, n_neighbors: int, extras: int = 0) -> None:
+        self.distances = np.full((n_rows, n_neighbors), np.inf)
+        self.indices = np.full((n_rows, n_neighbors), np.iinfo(np.int64).max)
+        self.beside = np.empty((n_rows, n_neighbors, extras))
+
+    def keep(self, rows: Indices, others: Indices, values: Float, beside: Float | None = None) -> None:
+        """Insert each (value, other) into the list of its row; the largest falls off the end."""
+        k, extras = self.beside.shape[1:]
+        new = NewNeighbors(
+            n=len(rows),
+            extras=extras,
+            rows=np.ascontiguousarray(rows, dtype=np.int64),
+            others=np.ascontiguousarray(others, dtype=np.int64),
+            values=np.ascontiguousarray(values, dtype=np.float64),
+            beside=np.empty(0) if beside is None else np.ascontiguousarray(beside, dtype=np.float64),
+        )
+        kept = KeptNeighbors(k=k, extras=extras, distances=self.distances, indices=self.indices, more=self.beside)
+        _keep_nearest(new, kept)

@@ -220,7 +220,7 @@ def _into_store(
             "unmatched": None if problem.unmatched is None else problem.unmatched.identity(),
             "table": problem.cost.table,
         },
-        functools.partial(in_strips, problem, K, pruning),
+        lambda jobs: SearchStrip(functools.partial(in_strips, problem, K, pruning, jobs)),
         share * shape.n_columns,
         computed,
     )

@@ -48,7 +48,7 @@ class Strip(NamedTuple):
 
 @dataclass(frozen=True)
 class SearchStrip:
-    """Search a range of rows, in any process: the task of a cluster."""
+    """Search a range of rows, in any process: the task of a cluster, and of a store."""
 
     prepare: Callable[[], StripSearch]
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot._typing import Float, Indices, Info
-from asot.results.sinks import keep_nearest
+from asot.results.sinks import NearestOfRows
 from asot.run import engine
 from asot.run.executors import Progress
 from asot.run.pairs import AllPairs, CrossPairs, ListedPairs, PairSet
@@ -228,15 +228,14 @@ class Best:
 
     def __init__(self, n_rows: int, n_neighbors: int, symmetric: bool, rows: tuple[int, int] | None = None) -> None:
         self._first, end = (0, n_rows) if rows is None else rows
-        self.distances = np.full((end - self._first, n_neighbors), np.inf)
-        self.indices = np.full((end - self._first, n_neighbors), np.iinfo(np.int64).max)
-        self._kept = self.distances, self.indices, np.empty((*self.distances.shape, 0))
+        self._nearest = NearestOfRows(end - self._first, n_neighbors)
+        self.distances, self.indices = self._nearest.distances, self._nearest.indices
         self._symmetric, self._n_rows = symmetric, n_rows
 
     def keep(self, rows: Indices, columns: Indices, values: Float) -> None:
-        keep_nearest(rows - self._first, columns, values, np.empty((len(rows), 0)), *self._kept)
+        self._nearest.keep(rows - self._first, columns, values)
         if self._symmetric:
-            keep_nearest(columns, rows, values, np.empty((len(rows), 0)), *self._kept)
+            self._nearest.keep(columns, rows, values)
 
     def limits(self) -> Limits:
         """Of all rows (n_rows,); 0 for those that are not kept."""

@@ -8,7 +8,7 @@ not done. The manifest is JSON in the attributes of the group. What a store from
 
 from __future__ import annotations
 
-import itertools
+import math
 import os
 import secrets
 import shutil
@@ -46,6 +46,7 @@ class StoreFiles:
         self.grid = Grid(pairs, manifest["side"], manifest.get("plan") == "strips")
         self.fields: dict[str, str] = manifest["fields"]
         self.n_neighbors: int | None = manifest["n_neighbors"]
+        self.shape, self.chunks = _shapes(self.grid, self.n_neighbors)
         self._arrays: dict[str, Any] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -53,9 +54,8 @@ class StoreFiles:
 
     def check(self) -> StoreFiles:
         """Refuse arrays that this package did not write."""
-        shapes = _array_shape(self.grid, self.n_neighbors), _chunk_shape(self.grid, self.n_neighbors)
         for name, dtype in self.fields.items():
-            check_array(self.path, name, *shapes, dtype)
+            check_array(self.path, name, self.shape, self.chunks, dtype)
         return self
 
     def array(self, name: str) -> Any:
@@ -65,8 +65,9 @@ class StoreFiles:
         return self._arrays[name]
 
     def is_done(self, number: int) -> bool:
+        place = self._place(number)
         return number in self._empty() or all(
-            _size(self._chunk_file(name, number)) == self._chunk_bytes(name) for name in self.fields
+            _size(self._chunk_file(name, place)) == self._chunk_bytes(name) for name in self.fields
         )
 
     def done(self) -> set[int]:
@@ -81,11 +82,10 @@ class StoreFiles:
 
     def _done_of(self, name: str) -> set[int]:
         chunks, expected = self.path / name / "c", self._chunk_bytes(name)
-        depth = len(_chunk_shape(self.grid, self.n_neighbors))
         done = set()
         for folder, _, files in os.walk(chunks):
             place = Path(folder).relative_to(chunks).parts
-            if len(place) != depth - 1 or not all(part.isdecimal() for part in place):
+            if len(place) != len(self.chunks) - 1 or not all(part.isdecimal() for part in place):
                 continue
             for file in files:
                 if file.isdecimal() and _size(Path(folder, file)) == expected:
@@ -97,7 +97,8 @@ class StoreFiles:
     def times(self) -> list[float]:
         """When the blocks that are done were written, in order."""
         main = "values" if "values" in self.fields else "distances"
-        return sorted(self._chunk_file(main, number).stat().st_mtime for number in self.done() - self._empty())
+        done = map(self._place, self.done() - self._empty())
+        return sorted(self._chunk_file(main, place).stat().st_mtime for place in done)
 
     def _number(self, place: tuple[int, ...]) -> int:
         """The block whose chunk is at a place; -1 if there is none."""
@@ -112,7 +113,7 @@ class StoreFiles:
         """Write the chunks of a block, the values last."""
         try:
             for name in sorted(self.fields, key=lambda name: name in ("values", "distances")):
-                self.array(name)[self._place(number)] = self._cut(number, chunks[name].astype(self.fields[name]))
+                self.array(name)[self._region(number)] = chunks[name].astype(self.fields[name])
         except OSError as error:
             done = len(self.done())
             raise OSError(
@@ -121,24 +122,12 @@ class StoreFiles:
                 "blocks are done and will be kept: free some space or fix permissions, and call again",
             ) from error
 
-    def part(self, name: str, index: Any) -> NDArray[Any]:
-        """A part of the array of a field, such as some rows; a damaged chunk is named."""
-        touched = self._touched(index)
-        for file in (self._chunk_file_at(name, place) for place in touched):
-            self._check_size(name, file)
-        try:
-            return np.asarray(self.array(name)[index])
-        except ValueError:  # zarr says that a checksum is wrong, but not where
-            for number in filter(self.is_done, map(self._number, touched)):
-                self.read(name, number)
-            raise
-
     def read(self, name: str, number: int) -> NDArray[Any]:
         """The chunk of a finished block; if it is damaged, the error names it."""
-        file = self._chunk_file(name, number)
+        file = self._chunk_file(name, self._place(number))
         self._check_size(name, file)
         try:
-            return np.asarray(self.array(name)[self._place(number)])
+            return np.asarray(self.array(name)[self._region(number)])
         except ValueError as error:
             raise ValueError(f"{file} is damaged ({error}); run the same call again to solve it anew") from error
 
@@ -154,7 +143,7 @@ class StoreFiles:
     def discard(self, number: int) -> None:
         """Remove the chunks of a block, so that it is not done."""
         for name in self.fields:
-            file = self._chunk_file(name, number)
+            file = self._chunk_file(name, self._place(number))
             try:
                 file.unlink(missing_ok=True)
             except OSError as error:
@@ -171,47 +160,25 @@ class StoreFiles:
                 f"{file} is damaged (it has {size:,} bytes, not {expected:,}); run the same call again to solve it anew"
             )
 
-    def _touched(self, index: Any) -> list[tuple[int, ...]]:
-        """Places in the grid of the chunks that a part of an array is in."""
-        own = index if isinstance(index, tuple) else (index,)
-        shape, chunks = _array_shape(self.grid, self.n_neighbors), _chunk_shape(self.grid, self.n_neighbors)
-        ranges = []
-        for axis, size in enumerate(shape):
-            start, stop, _ = (own[axis] if axis < len(own) else slice(None)).indices(size)
-            ranges.append(range(start // chunks[axis], -(-max(start, stop) // chunks[axis])))
-        return [place for place in itertools.product(*ranges) if self._number(place) >= 0]
-
     @property
     def _is_row_of_blocks(self) -> bool:
         """Whether a chunk is known by its first index alone."""
         return self.n_neighbors is not None or self.grid.is_list
 
-    def _place(self, number: int) -> Any:
-        if self.n_neighbors is not None and not self.grid.strips:
-            return slice(number, number + 1)
-        row, column = self.grid.place(number)
-        own = slice(row * self.grid.side, (row + 1) * self.grid.side)
-        return own if self._is_row_of_blocks else (own, slice(column * self.grid.side, (column + 1) * self.grid.side))
+    def _place(self, number: int) -> tuple[int, ...]:
+        """Where the chunk of a block is in the grid of chunks."""
+        return (number, 0, 0)[: len(self.chunks)] if self._is_row_of_blocks else self.grid.place(number)
 
-    def _cut(self, number: int, chunk: NDArray[Any]) -> NDArray[Any]:
-        """At the edge of the table, a block is smaller than its chunk."""
-        if self._is_row_of_blocks:
-            return chunk
-        row, column = self.grid.place(number)
-        pairs, side = self.grid.pairs, self.grid.side
-        return chunk[: pairs.n_rows - row * side, : pairs.n_columns - column * side]
+    def _region(self, number: int) -> tuple[slice, ...]:
+        """The part of an array that is the chunk of a block."""
+        of = zip(self._place(number), self.chunks, self.shape, strict=True)
+        return tuple(slice(at * chunk, min((at + 1) * chunk, size)) for at, chunk, size in of)
 
-    def _chunk_file(self, name: str, number: int) -> Path:
-        depth = len(_chunk_shape(self.grid, self.n_neighbors))
-        places = (number, 0, 0)[:depth] if self._is_row_of_blocks else self.grid.place(number)
-        return self._chunk_file_at(name, places)
-
-    def _chunk_file_at(self, name: str, place: tuple[int, ...]) -> Path:
+    def _chunk_file(self, name: str, place: tuple[int, ...]) -> Path:
         return self.path.joinpath(name, "c", *map(str, place))
 
     def _chunk_bytes(self, name: str) -> int:
-        size = int(np.prod(_chunk_shape(self.grid, self.n_neighbors)))
-        return size * np.dtype(self.fields[name]).itemsize + CHECKSUM_BYTES
+        return math.prod(self.chunks) * np.dtype(self.fields[name]).itemsize + CHECKSUM_BYTES
 
 
 def _size(file: Path) -> int:
@@ -221,16 +188,16 @@ def _size(file: Path) -> int:
         return -1
 
 
-def _chunk_shape(grid: Grid, n_neighbors: int | None) -> tuple[int, ...]:
-    if n_neighbors is not None:
-        return (grid.side, n_neighbors) if grid.strips else (1, 2 * grid.side, n_neighbors)
-    return (grid.side,) if grid.is_list else (grid.side, grid.side)
-
-
-def _array_shape(grid: Grid, n_neighbors: int | None) -> tuple[int, ...]:
-    if n_neighbors is not None:
-        return (grid.pairs.n_rows, n_neighbors) if grid.strips else (len(grid), 2 * grid.side, n_neighbors)
-    return (len(grid.pairs),) if grid.is_list else (grid.pairs.n_rows, grid.pairs.n_columns)
+def _shapes(grid: Grid, n_neighbors: int | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Of the arrays of a store, and of their chunks."""
+    side, pairs = grid.side, grid.pairs
+    if grid.is_list:
+        return (len(pairs),), (side,)
+    if n_neighbors is None:
+        return (pairs.n_rows, pairs.n_columns), (side, side)
+    if grid.strips:
+        return (pairs.n_rows, n_neighbors), (side, n_neighbors)
+    return (len(grid), 2 * side, n_neighbors), (1, 2 * side, n_neighbors)
 
 
 def pairs_record(pairs: PairSet) -> Header:
@@ -290,13 +257,13 @@ def _make(folder: Path, manifest: Header, pairs: PairSet) -> None:
     zarr = import_zarr()
     from zarr.codecs import Crc32cCodec
 
-    grid, k = Grid(pairs, manifest["side"], manifest.get("plan") == "strips"), manifest["n_neighbors"]
     new = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.tmp")
+    files = StoreFiles(new, manifest, pairs)
     try:
         group = zarr.open_group(str(new), mode="w", attributes={"asot": manifest})
-        for name, dtype in manifest["fields"].items():
+        for name, dtype in files.fields.items():
             group.create_array(
-                name, shape=_array_shape(grid, k), chunks=_chunk_shape(grid, k), dtype=dtype, filters=None,
+                name, shape=files.shape, chunks=files.chunks, dtype=dtype, filters=None,
                 compressors=[Crc32cCodec()], fill_value=FILLS.get(name, np.nan), config={"write_empty_chunks": True},
             )  # fmt: skip
         if isinstance(pairs, ListedPairs):

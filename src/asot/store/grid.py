@@ -1,4 +1,4 @@
-"""A run cut into blocks that can be solved anywhere and in any order, for stores and clusters.
+"""A run cut into blocks that can be solved anywhere and in any order, for stores.
 
 The table of rows × columns is cut into squares. All pairs of one set are the squares on and above its diagonal; a list
 of pairs is cut into ranges. A block is identified by its number alone, so a worker only receives a few bytes, and a row
@@ -40,20 +40,19 @@ class BlockPairs:
         return height * (height - 1) // 2 if self.on_diagonal else height * width
 
     def indices(self, start: int, stop: int) -> RowsColumns:
-        if self.on_diagonal:
+        if self.on_diagonal and start < stop:
             row, column = AllPairs(self.last_row - self.first_row).indices(start, stop)
         else:
             row, column = np.divmod(np.arange(start, stop), self.last_column - self.first_column)
         return row + self.first_row, column + self.first_column
 
-    def square(self, values: NDArray[Any], fill: Any, side: int) -> NDArray[Any]:
-        """Values (P,) of the block at their places in a (side, side) array."""
-        placed = np.full((side, side), fill, dtype=values.dtype)
+    def square(self, values: NDArray[Any], fill: Any) -> NDArray[Any]:
+        """Values (P,) of the block at their places (rows, columns)."""
         height, width = self.last_row - self.first_row, self.last_column - self.first_column
-        if self.on_diagonal:
-            placed[np.triu_indices(height, 1)[0], np.triu_indices(height, 1)[1]] = values
-        else:
-            placed[:height, :width] = values.reshape(height, width)
+        if not self.on_diagonal:
+            return values.reshape(height, width)
+        placed = np.full((height, width), fill, dtype=values.dtype)
+        placed[np.triu_indices(height, 1)] = values
         return placed
 
 
@@ -121,8 +120,6 @@ class Grid:
             own = p.pairs[row * self.side : (row + 1) * self.side]
             return ListedPairs(own, p.n_rows, p.n_columns, p.symmetric)
         rows = row * self.side, min(p.n_rows, (row + 1) * self.side)
-        if self.strips:
-            return BlockPairs(p.n_rows, p.n_columns, False, *rows, 0, p.n_columns)
         columns = column * self.side, min(p.n_columns, (column + 1) * self.side)
         return BlockPairs(p.n_rows, p.n_columns, p.symmetric, *rows, *columns)
 
@@ -131,21 +128,19 @@ LEAST_SECONDS = 0.5
 """Blocks are not made shorter than this for the sake of having many: each has a price, above all on a cluster."""
 
 
-def make_grid(pairs: PairSet, seconds_per_pair: float, most_seconds: float, largest_side: int) -> Grid:
-    """Blocks of at most about ``most_seconds`` each; a good hundred of them unless that makes them very short."""
+def side_of_blocks(pairs: PairSet, seconds_per_pair: float, most_seconds: float, largest_side: int) -> int:
+    """For blocks of at most about ``most_seconds`` each; a good hundred of them unless that makes them very short."""
     affordable = most_seconds / max(seconds_per_pair, 1e-12)
     if isinstance(pairs, ListedPairs):
         side = min(affordable, largest_side**2, max(SMALLEST_SIDE**2, len(pairs) / 64))
-        return Grid(pairs, max(1, int(side)))
+        return max(1, int(side))
     most = max(pairs.n_rows, pairs.n_columns)
     worthwhile = min(most / 4, np.sqrt(LEAST_SECONDS / max(seconds_per_pair, 1e-12)))
     wanted = min(np.sqrt(affordable), largest_side, max(most / 16, worthwhile))
-    return Grid(pairs, max(SMALLEST_SIDE, 2 ** int(np.log2(max(1.0, wanted)))))
+    return max(SMALLEST_SIDE, 2 ** int(np.log2(max(1.0, wanted))))
 
 
-def make_strips(pairs: PairSet, seconds_per_row: float, most_seconds: float) -> Grid:
-    """Blocks of rows with all columns, of at most about ``most_seconds`` each, for a search of neighbors."""
-    wanted = min(
-        most_seconds / max(seconds_per_row, 1e-12), MOST_ROWS_OF_A_STRIP, max(SMALLEST_SIDE, pairs.n_rows / 16)
-    )
-    return Grid(pairs, 2 ** int(np.log2(max(1.0, wanted))), strips=True)
+def side_of_strips(n_rows: int, seconds_per_row: float, most_seconds: float) -> int:
+    """For blocks of rows with all columns, of at most about ``most_seconds`` each: a search of neighbors."""
+    wanted = min(most_seconds / max(seconds_per_row, 1e-12), MOST_ROWS_OF_A_STRIP, max(SMALLEST_SIDE, n_rows / 16))
+    return 2 ** int(np.log2(max(1.0, wanted)))

@@ -17,15 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot._typing import Header, Info
-from asot.results.sinks import Condensed, TopK, keep_nearest
+from asot.results.sinks import Condensed, NearestOfRows, TopK
 from asot.run.cluster import Cluster
 from asot.run.engine import NOTHING, Resources, SolveRange, Work, solve_work
 from asot.run.executors import Executor, Progress, ProgressLike, Stop, alone, local_executor
 from asot.run.pairs import ListedPairs, PairSet
 from asot.run.protocols import EXTRAS, TILE_SECONDS, SinkBase, Solution, Solver, Status, Tile, all_ended
 from asot.store.files import StoreFiles, begin, new_manifest
-from asot.store.grid import BlockPairs, make_grid
+from asot.store.grid import BlockPairs, side_of_blocks
 from asot.store.identity import fingerprint
+from asot.store.metadata import FILLS
 from asot.store.stored import Stored
 
 BLOCK_SECONDS = 10.0
@@ -140,7 +141,7 @@ class Store(SinkBase[Stored]):
         listed = work.pairs.pairs if isinstance(work.pairs, ListedPairs) else None
         return new_manifest(
             work.pairs,
-            side=make_grid(work.pairs, seconds, *sides).side,
+            side=side_of_blocks(work.pairs, seconds, *sides),
             n_neighbors=None if self.keep is None else self.keep.n_neighbors,
             fields=self._types(work.pairs, solver),
             settings={key: value for key, value in settings.items() if key.split(".")[0] not in VOLATILE},
@@ -221,19 +222,14 @@ class SolveBlock(SolveRange):
         found = {name: getattr(solution, name) for name in self.files.fields}
         if not isinstance(pairs, BlockPairs):
             return found
-        side = self.files.grid.side
-        return {name: pairs.square(v, -1 if name == "status" else np.nan, side) for name, v in found.items()}
+        return {name: pairs.square(values, FILLS.get(name, np.nan)) for name, values in found.items()}
 
 
 def _nearest_of_block(pairs: BlockPairs, solution: Solution, side: int, k: int) -> dict[str, NDArray[Any]]:
     """The nearest within a block of each of its rows (the first ``side``) and, within one set, of its columns."""
-    distances = np.full((2 * side, k), np.inf)
-    indices = np.full((2 * side, k), np.iinfo(np.int64).max)
-    kept = distances, indices, np.empty((2 * side, k, 0))
-    if len(pairs):
-        rows, columns = pairs.indices(0, len(pairs))
-        beside = np.empty((len(rows), 0))
-        keep_nearest(rows - pairs.first_row, columns, solution.values, beside, *kept)
-        if pairs.symmetric:
-            keep_nearest(columns - pairs.first_column + side, rows, solution.values, beside, *kept)
-    return {"distances": distances[None], "indices": indices[None]}
+    nearest = NearestOfRows(2 * side, k)
+    rows, columns = pairs.indices(0, len(pairs))
+    nearest.keep(rows - pairs.first_row, columns, solution.values)
+    if pairs.symmetric:
+        nearest.keep(columns - pairs.first_column + side, rows, solution.values)
+    return {"distances": nearest.distances[None], "indices": nearest.indices[None]}

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot._typing import Float, Identity, Info
-from asot.data.npz import atomic_write, plain_ids, read_arrays, save_arrays
+from asot._typing import Identity, Indices, Info
+from asot.data.npz import atomic_write, list_arrays, load_arrays, plain_ids, read_arrays, save_arrays
 from asot.printable import printable
 from asot.results.distances import Distances, StoredResult
-from asot.results.model import NO_MODEL, ModelBase
+from asot.results.model import NO_MODEL, ModelBase, ModelParts
 from asot.results.neighbors import Neighbors
-from asot.results.sinks import default_sink, keep_nearest
+from asot.results.sinks import NearestOfRows, default_sink
 from asot.run.engine import Resources
 from asot.run.executors import ProgressLike
 from asot.run.pairs import ListedPairs, PairSet
@@ -33,7 +33,9 @@ class Stored(StoredResult):
     that are not computed yet are NaN.
     """
 
-    def __init__(self, files: StoreFiles, read_model: Callable[[], ModelBase] | None = None) -> None:
+    def __init__(
+        self, files: StoreFiles, read_model: Callable[[ModelParts, Any, Path], ModelBase] | None = None
+    ) -> None:
         self._files, self._read_model = files, read_model
         self._model: ModelBase | None = None
         self.info: Info = {**files.manifest["settings"], "store": str(files.path)}
@@ -75,12 +77,17 @@ class Stored(StoredResult):
     @property
     def model(self) -> ModelBase | None:
         """What the distances were made with, as of `Distances`."""
-        if self._model is None and self._read_model is not None and self.model_file.is_file():
-            self._model = self._read_model()
+        file = self._model_file
+        if self._model is None and self._read_model is not None and file.is_file():
+            header, arrays = load_arrays(file, "model", optional=list_arrays(file))
+            arrays.pop("header", None)
+            if not isinstance(header.get("model"), dict):
+                raise ValueError(f"{file} does not describe a model; it is damaged")
+            self._model = self._read_model(ModelParts(header["model"], arrays), self.names, file)
         return self._model
 
     @property
-    def model_file(self) -> Path:
+    def _model_file(self) -> Path:
         return self._names_file.with_name("model.npz")
 
     def keep_model(self, model: ModelBase) -> None:
@@ -89,8 +96,8 @@ class Stored(StoredResult):
         if parts is None:
             return
         self._model = model
-        if not self.model_file.is_file():
-            save_arrays(self.model_file, {"kind": "model", "model": parts.header}, parts.arrays)
+        if not self._model_file.is_file():
+            save_arrays(self._model_file, {"kind": "model", "model": parts.header}, parts.arrays)
 
     def identity(self) -> Identity:
         """What its distances depend on."""
@@ -169,31 +176,28 @@ class Stored(StoredResult):
 
     def block(self, rows: slice, columns: slice, field: str = "values") -> NDArray[Any]:
         """Distances (or another field) of some rows and columns, read from the chunks that hold them."""
-        self._dtype_of(field)
-        pairs = self.pair_set
-        if isinstance(pairs, ListedPairs):
-            raise ValueError("a list of pairs has no rows; use .values() with .pair_set")
-        (r0, r1), (c0, c1) = _bounds(rows, pairs.n_rows), _bounds(columns, pairs.n_columns)
-        if not pairs.symmetric:
-            return self._files.part(field, (slice(r0, r1), slice(c0, c1)))
-        # Only what is above the diagonal is stored: the rest is its mirror.
-        upper = self._upper(field, r0, r1, c0, c1)
-        lower = self._upper(field, c0, c1, r0, r1).T
-        i, j = np.arange(r0, r1)[:, None], np.arange(c0, c1)[None, :]
-        found = np.where(i < j, upper, lower)
-        found[np.broadcast_to(i == j, found.shape)] = 0
-        return found
-
-    def _upper(self, field: str, r0: int, r1: int, c0: int, c1: int) -> NDArray[Any]:
-        """The part of the array, without reading blocks that lie below the diagonal altogether."""
-        array = self._files.array(field)
-        found = np.full((r1 - r0, c1 - c0), array.fill_value, dtype=array.dtype)
+        self._needs_rows()
+        (r0, r1), (c0, c1) = _bounds(rows, self.shape[0]), _bounds(columns, self.shape[1])
+        found = np.empty((r1 - r0, c1 - c0), self._dtype_of(field))
         side = self._files.grid.side
         for top in range(r0 // side * side, r1, side):
-            a, b, left = max(top, r0), min(top + side, r1), max(c0, top)
-            if left < c1 and a < b:
-                found[a - r0 : b - r0, left - c0 :] = self._files.part(field, (slice(a, b), slice(left, c1)))
+            for left in range(c0 // side * side, c1, side):
+                square = self._square(field, top // side, left // side)
+                own = square[max(r0 - top, 0) : r1 - top, max(c0 - left, 0) : c1 - left]
+                first, second = max(top - r0, 0), max(left - c0, 0)
+                found[first : first + own.shape[0], second : second + own.shape[1]] = own
         return found
+
+    def _square(self, field: str, row: int, column: int) -> NDArray[Any]:
+        """The block at a place of the whole table. Within one set only what is above the diagonal is stored."""
+        symmetric, number = self.pair_set.symmetric, self._files.grid.number
+        if symmetric and row > column:
+            return self._files.read(field, number(column, row)).T
+        stored = self._files.read(field, number(row, column))
+        if symmetric and row == column:
+            upper = np.triu(stored, 1)
+            return upper + upper.T
+        return stored
 
     def matrix(self) -> NDArray[Any]:
         """All of it (N, M)."""
@@ -227,17 +231,14 @@ class Stored(StoredResult):
     def _in_pair_order(self, field: str) -> Iterator[NDArray[Any]]:
         """Every value, row by row."""
         self._dtype_of(field)
-        pairs, side = self.pair_set, self._files.grid.side
-        if isinstance(pairs, ListedPairs):
-            for start in range(0, len(pairs), side):
-                yield self._files.part(field, slice(start, min(start + side, len(pairs))))
+        grid, symmetric = self._files.grid, self.pair_set.symmetric
+        if grid.is_list:
+            yield from (self._files.read(field, number) for number in range(len(grid)))
             return
-        for top in range(0, pairs.n_rows, side):
-            bottom = min(top + side, pairs.n_rows)
-            first = top if pairs.symmetric else 0
-            strip = self._files.part(field, (slice(top, bottom), slice(first, None)))
-            for row in range(top, bottom):
-                yield strip[row - top, row + 1 - top :] if pairs.symmetric else strip[row - top]
+        for row in range(grid.n_down):
+            blocks = [grid.number(row, column) for column in range(row if symmetric else 0, grid.n_across)]
+            strip = np.concatenate([self._files.read(field, number) for number in blocks], axis=1)
+            yield from (values[i + 1 :] if symmetric else values for i, values in enumerate(strip))
 
     def _dtype_of(self, field: str) -> str:
         self._needs_values("values")
@@ -273,49 +274,43 @@ class Stored(StoredResult):
         k = as_positive_int(most if n_neighbors is None else n_neighbors, "n_neighbors")
         if k > most or (kept is None and n_neighbors is None):
             raise ValueError(f"n_neighbors must be given, and at most {most} in this store; found {n_neighbors!r}")
+        self._needs_rows()
         self._needs_all()
-        parts = [self._nearest_of_strip(row, k) for row in range(self._files.grid.n_down)]
-        indices, distances = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return Neighbors(indices, distances, {**self.info, "n_columns": self.shape[1]}, names=self.names)
+        if self._files.grid.strips:
+            strips = [[self._files.read(name, i) for i in range(self.n_blocks)] for name in ("indices", "distances")]
+            indices, distances = (np.concatenate(parts)[:, :k] for parts in strips)
+        else:
+            nearest = NearestOfRows(self.shape[0], k)
+            for number in range(self.n_blocks):
+                for rows, columns, values in self._known_of(number):
+                    nearest.keep(rows, columns, values)
+            indices, distances = nearest.indices, nearest.distances
+        info = {**self.info, "n_columns": self.shape[1]}
+        return Neighbors(indices, distances.astype(np.float64, copy=False), info, names=self.names)
 
-    def _nearest_of_strip(self, strip: int, k: int) -> tuple[NDArray[np.int64], Float]:
-        """The K nearest of the rows of one row of blocks, merged from the blocks that know them."""
+    def _known_of(self, number: int) -> Iterator[tuple[Indices, Indices, NDArray[Any]]]:
+        """Rows, columns and distances of the pairs of a block, or of those that it keeps; from both of their ends."""
         grid = self._files.grid
-        if grid.strips:
-            indices, distances = (self._files.read(name, strip)[:, :k] for name in ("indices", "distances"))
-            return indices, distances.astype(np.float64)
-        first = strip * grid.side
-        n = min(grid.side, self.shape[0] - first)
-        distances, indices = np.full((n, k), np.inf), np.full((n, k), np.iinfo(np.int64).max, dtype=np.int64)
-        kept = distances, indices, np.empty((n, k, 0))
-        for rows, columns, values in self._candidates(strip, n):
-            keep_nearest(rows, columns, values, np.empty((len(rows), 0)), *kept)
-        return indices, distances
-
-    def _candidates(self, strip: int, n: int) -> Any:
-        grid, first = self._files.grid, strip * self._files.grid.side
         if self._files.n_neighbors is None:
-            for left in range(0, self.shape[1], grid.side):
-                found = self.block(slice(first, first + n), slice(left, min(left + grid.side, self.shape[1])))
-                rows, columns = (index.ravel() for index in np.indices(found.shape))
-                columns = columns + left
-                other = columns != rows + first if self.pair_set.symmetric else np.ones(len(rows), dtype=np.bool_)
-                yield rows[other], columns[other], found.ravel()[other].astype(np.float64)
+            pairs = grid.block(number)
+            rows, columns = pairs.indices(0, len(pairs))
+            top, left = (place * grid.side for place in grid.place(number))
+            values = self._files.read("values", number)[rows - top, columns - left]
+            yield from ((rows, columns, values), (columns, rows, values))[: 1 + pairs.symmetric]
             return
-        for other in range(grid.n_across):
-            symmetric = self.pair_set.symmetric
-            mirrored = symmetric and other < strip
-            halves = [1] if mirrored else [0, 1] if symmetric and other == strip else [0]
-            number = grid.number(other, strip) if mirrored else grid.number(strip, other)
-            chunk = self._files.read("distances", number)[0], self._files.read("indices", number)[0]
-            for half in halves:
-                distances, indices = (part[half * grid.side : half * grid.side + n] for part in chunk)
-                there = np.isfinite(distances)
-                yield np.nonzero(there)[0], indices[there], distances[there].astype(np.float64)
+        near = self._files.read("indices", number)[0], self._files.read("distances", number)[0]
+        for half, place in enumerate(grid.place(number)):  # of its rows, and within one set of its columns
+            indices, distances = (part[half * grid.side : (half + 1) * grid.side] for part in near)
+            row, at = np.nonzero(np.isfinite(distances))
+            yield place * grid.side + row, indices[row, at], distances[row, at]
 
     def _needs_all(self) -> None:
         if not self.is_complete:
             raise ValueError(f"{self.n_done} of {self.n_blocks} blocks are done; run the same call again first")
+
+    def _needs_rows(self) -> None:
+        if isinstance(self.pair_set, ListedPairs):
+            raise ValueError("a list of pairs has no rows; use .values() with .pair_set")
 
     def _needs_values(self, what: str) -> None:
         if self._files.n_neighbors is not None:

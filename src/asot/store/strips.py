@@ -6,29 +6,23 @@ The arrays of such a store are the answer itself: indices and distances (N, K), 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from asot._typing import Float, Header, Identity, Indices, Info
+from asot._typing import Header, Identity, Info
 from asot.run.engine import active_cluster
 from asot.run.executors import Executor, ProgressLike, Stop, local_executor
 from asot.run.pairs import PairSet
 from asot.store.files import StoreFiles, begin, new_manifest
-from asot.store.grid import make_strips
+from asot.store.grid import side_of_strips
 from asot.store.identity import fingerprint
 from asot.store.sink import BLOCK_SECONDS, Store
 from asot.store.stored import Stored
 
-
-class RowSearch(Protocol):
-    """Whatever finds the neighbors of a range of rows."""
-
-    def nearest(self, low: int, high: int) -> tuple[Indices, Float]:
-        """Indices and distances (high - low, K)."""
-        ...
+RowSearch = Callable[[tuple[int, int], Stop], Any]
+"""Finds the neighbors of the rows low..high-1: `indices` and `distances` (high - low, K)."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +35,8 @@ class Question:
     """What the answer depends on, besides the inputs."""
     inputs: Identity
     """The data that it depends on."""
-    prepare: Callable[[int], RowSearch]
-    """Makes the search, for a number of threads; must be picklable."""
+    search: Callable[[int], RowSearch]
+    """Makes the search, for a number of threads; what it makes can be pickled."""
     seconds_per_row: float
     computed: str | None = None
     """A hash of what a function computes that is among the settings (`asot.store.identity`)."""
@@ -52,24 +46,16 @@ class Question:
 class SolveStrip:
     """Search a strip and write its chunk, unless someone else has done so in the meantime."""
 
-    prepare: Callable[[], RowSearch]
+    search: RowSearch
     files: StoreFiles
-
-    @functools.cached_property
-    def search(self) -> RowSearch:
-        """Made once in every process."""
-        return self.prepare()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in vars(self).items() if key != "search"}
 
     def __call__(self, number: int, stop: Stop) -> int:
         """The number of its rows."""
         low = number * self.files.grid.side
         high = low + self.files.grid.size(number)
         if not self.files.is_done(number):
-            indices, distances = self.search.nearest(low, high)
-            self.files.write(number, {"indices": indices, "distances": distances})
+            found = self.search((low, high), stop)
+            self.files.write(number, {"indices": found.indices, "distances": found.distances})
         return high - low
 
 
@@ -81,7 +67,7 @@ def search_into(store: Store, question: Question, n_jobs: int, progress: Progres
     if cluster is not None:
         cluster.folder = store.folder
     jobs = n_jobs if cluster is None else 1
-    solve = SolveStrip(functools.partial(question.prepare, jobs), files)
+    solve = SolveStrip(question.search(jobs), files)
     store.fill(files, solve, executor, progress, "nearest neighbors")
     return Stored(files)
 
@@ -96,7 +82,7 @@ def _manifest(store: Store, question: Question) -> Header:
     return new_manifest(
         question.pairs,
         plan="strips",
-        side=make_strips(question.pairs, question.seconds_per_row, BLOCK_SECONDS).side,
+        side=side_of_strips(question.pairs.n_rows, question.seconds_per_row, BLOCK_SECONDS),
         n_neighbors=question.n_neighbors,
         fields={"distances": store.dtype, "indices": "int64"},
         settings=fingerprint(question.settings, question.computed),

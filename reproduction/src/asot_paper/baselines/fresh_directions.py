@@ -15,12 +15,12 @@ from sklearn.utils import check_random_state
 
 from asot import baselines
 from asot.baselines.arguments import read, run
-from asot.baselines.sliced_wasserstein import as_solution, sliced_info
+from asot.baselines.sliced_wasserstein import sliced_info
 from asot.data.distributions import Distributions
 from asot.native import Tile
 from asot.results.distances import Distances
 from asot.run.executors import ProgressLike
-from asot.run.protocols import TILE_SECONDS, Solution, Solver
+from asot.run.protocols import TILE_SECONDS, Solution, Solver, Status, all_ended
 from asot.validation import as_positive_int
 from asot_paper.baselines.checks import as_truth
 from asot_paper.baselines.fresh_kernel import solve_fresh
@@ -85,4 +85,4 @@ class FreshDirections(Solver):
         most = int(self._sizes[rows].max() + self._sizes[columns].max())
         tile = Tile(n=len(rows), rows=rows, columns=columns, values=values, stop=stop)
         solve_fresh(self._points, tile, self._count, self._seed, most)
-        return as_solution(values * (self._points.unit / self._count))
+        return all_ended(Status.OPTIMAL, values * (self._points.unit / self._count))

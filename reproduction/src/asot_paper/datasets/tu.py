@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.data.adapters.graphs import check_edges_stay_inside, describe_rounds, graph_features, group_nodes, one_hot
+from asot.data.adapters.graphs import check_edges_stay_inside, from_pyg
 from asot.datasets.dataset import Dataset
 from asot_paper.datasets import catalogue
 from asot_paper.datasets.archives import ZipMembers, open_zip
+from asot_paper.datasets.features import describe_rounds, one_hot
 from asot_paper.datasets.fetch import Found, obtain
 from asot_paper.datasets.folder import PathLike
 from asot_paper.datasets.tu_text import read_floats, read_integers
@@ -72,7 +73,7 @@ def load_tu(
     found = _archive(name, folder, download)
     graphs = read_tu(found.path, name, attributes=attributes)
     start, described = _start(graphs, rounds, found.path)
-    points = graph_features(start, graphs.edges, rounds=rounds, eps=eps)
+    D = from_pyg(start, graphs.edges.T, graphs.graph, rounds=rounds, eps=eps)
     about = {
         "name": name,
         "features": describe_rounds(described, start.shape[1], rounds, eps),
@@ -80,7 +81,7 @@ def load_tu(
         "home": catalogue.tu_archive(name).urls[0],
         "verified": "content, without the attributes" if attributes and found.verified == "content" else found.verified,
     }
-    return Dataset(group_nodes(points, graphs.graph, graphs.n_graphs), graphs.classes, about)
+    return Dataset(D, graphs.classes, about)
 
 
 def load_tu_graphs(

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asot.data.adapters.graphs import describe_rounds, graph_features
+from asot.data.adapters.graphs import graph_features
 from asot.data.distributions import Distributions
 from asot.data.npz import read_arrays
 from asot.datasets.dataset import Dataset
 from asot.validation import as_choice, to_array
 from asot_paper.datasets import catalogue
 from asot_paper.datasets.archives import unpack
+from asot_paper.datasets.features import describe_rounds
 from asot_paper.datasets.fetch import Found, obtain
 from asot_paper.datasets.folder import PathLike, data_folder
 from asot_paper.datasets.smiles import ATOM_TYPES, ELEMENTS, Molecules, parse_smiles, rdkit_is_here

@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import asot
-from asot.data.adapters.graphs import group_nodes
 from asot_paper.datasets.tu import TUGraphs, read_tu
 from asot_paper.elsewhere.kernel_svm import accuracies
 from asot_paper.elsewhere.table import arguments, cpu_timed, finish
@@ -83,7 +82,7 @@ def distances(graphs: TUGraphs, kind: str, rounds: int, n_jobs: int = -1) -> Flo
     else:
         assert graphs.node_attributes is not None
         nodes = averaged_attributes(graphs.node_attributes, graphs.edges, rounds)
-    D = group_nodes(nodes, graphs.graph, graphs.n_graphs)
+    D = asot.Distributions.from_groups(nodes, graphs.graph)
     return asot.pairwise_exact(D, metric="hamming" if kind == "labels" else "euclidean", n_jobs=n_jobs).matrix()
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot._typing import Indices
-from asot.data.adapters.graphs import as_eps, as_rounds, check_edges_stay_inside, flat_networkx, one_hot_of_any
+from asot.data.adapters.graphs import as_ends, as_eps, as_rounds, flat_networkx, flat_nodes, one_hot_of_any
 from asot.data.adapters.surroundings import FlatGraphs, aggregated, labels_of_neighborhoods
 from asot.data.reading import place_of
 from asot.validation import FloatArray, as_choice, can_be_walked, not_finite, to_array, to_float_array
@@ -115,7 +115,9 @@ def _of_batch(batch: Any, attributes: str | None, edge_weight: str | None) -> Fl
     offsets = np.asarray(to_array(batch.ptr, "ptr"), dtype=np.int64)
     _check_sizes(offsets)
     start = _start(batch, _node_key(batch, attributes), int(offsets[-1]))
-    return _by_graph(offsets, start, _edge_index(batch, "the batch"), _edge_values(batch, edge_weight, "the batch"))
+    graph = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    weights = _edge_values(batch, edge_weight, "the batch")
+    return flat_nodes(start, graph, _edge_index(batch, "the batch"), "edge_index", weights)
 
 
 def _of_data_list(listed: list[Any], attributes: str | None, edge_weight: str | None) -> FlatGraphs:
@@ -160,12 +162,7 @@ def _start(data: Any, key: str | None, n_nodes: int) -> FloatArray:
 
 
 def _edge_index(data: Any, what: str) -> Indices:
-    ends = to_array(data.edge_index, f"the edge_index of {what}")
-    if ends.size == 0:
-        return np.empty((2, 0), dtype=np.int64)
-    if ends.ndim != 2 or ends.shape[0] != 2 or ends.dtype.kind not in "iu":
-        raise ValueError(f"the edge_index of {what} must be integers (2, m); found {ends.dtype} of shape {ends.shape}")
-    return ends.astype(np.int64, copy=False)
+    return as_ends(data.edge_index, f"the edge_index of {what}")
 
 
 def _edge_values(data: Any, edge_weight: str | None, what: str) -> NDArray[Any] | None:
@@ -213,23 +210,7 @@ def _start_of_values(values: list[Any], name: str) -> FloatArray:
 def _of_tu(graphs: Any, attributes: str | None, edge_weight: str | None) -> FlatGraphs:
     if edge_weight is not None:
         raise ValueError("the graphs of a TU set are read without edge weights; leave out edge_weight")
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(graphs.graph))])
-    order = np.argsort(graphs.graph, kind="stable")
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    return _by_graph(offsets, graphs.start(attributes)[order], rank[graphs.edges.T], None)
-
-
-def _by_graph(offsets: Indices, start: FloatArray, ends: Indices, weights: NDArray[Any] | None) -> FlatGraphs:
-    """From edges (2, m) in any order whose ends are numbered over the whole collection."""
-    graph = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    check_edges_stay_inside(ends.T, graph, "edge_index")
-    owner = graph[ends[0]]  # (m,)
-    if np.any(owner[1:] < owner[:-1]):
-        order = np.argsort(owner, kind="stable")
-        owner, ends, weights = owner[order], ends[:, order], None if weights is None else weights[order]
-    edge_start = np.searchsorted(owner, np.arange(len(offsets)))
-    return FlatGraphs(offsets, start, ends - offsets[owner], edge_start, weights)
+    return flat_nodes(graphs.start(attributes), graphs.graph, np.asarray(graphs.edges.T), "the edges")
 
 
 def _checked_start(start: FloatArray, name: str) -> FloatArray:

@@ -51,8 +51,12 @@ def graph_features(x: Any, edges: Any, *, rounds: int = 4, eps: float = 0.0) -> 
            [0., 0., 1.]])
     """
     start = _as_start(x)
-    listed = _as_edges(to_array(edges, "edges"), np.zeros(len(start), np.int64), "edges")
-    return _aggregate(start, listed, as_rounds(rounds), as_eps(eps))
+    listed = to_array(edges, "edges")
+    if listed.size and (listed.ndim != 2 or listed.shape[1] != 2):
+        hint = "; pass its transpose" if listed.ndim == 2 and listed.shape[0] == 2 else ""
+        raise ValueError(f"edges must be (m, 2): two nodes in every row; found shape {listed.shape}{hint}")
+    flat = flat_nodes(start, np.zeros(len(start), np.int64), as_ends(listed.T, "edges"), "edges")
+    return aggregated(flat, as_rounds(rounds), "sum", as_eps(eps))
 
 
 def from_pyg(x: Any, edge_index: Any, batch: Any = None, *, rounds: int = 4, eps: float = 0.0) -> Distributions:
@@ -84,13 +88,10 @@ def from_pyg(x: Any, edge_index: Any, batch: Any = None, *, rounds: int = 4, eps
     Distributions: 2 distributions of 2 to 3 points (mean 2.5, 5 in all) in 10 dimensions, float64
     """
     start = _as_start(x)
-    ends = to_array(edge_index, "edge_index")
-    if ends.size and (ends.ndim != 2 or ends.shape[0] != 2):
-        raise ValueError(f"edge_index must be (2, m): the ends of the edges in two rows; found shape {ends.shape}")
+    ends = as_ends(edge_index, "edge_index")
     graph = np.zeros(len(start), np.int64) if batch is None else _as_batch(batch, len(start))
-    edges = _as_edges(ends.T, graph, "edge_index")
-    points = _aggregate(start, edges, as_rounds(rounds), as_eps(eps))
-    return group_nodes(points, graph, int(graph.max()) + 1)
+    flat = flat_nodes(start, graph, ends, "edge_index")
+    return Distributions(aggregated(flat, as_rounds(rounds), "sum", as_eps(eps)), flat.offsets)
 
 
 def from_networkx(
@@ -132,13 +133,7 @@ def from_networkx(
     return Distributions(aggregated(flat, as_rounds(rounds), "sum", as_eps(eps)), flat.offsets)
 
 
-def one_hot(labels: NDArray[Any]) -> NDArray[np.float64]:
-    """(n, number of labels that occur): 1 in the column of a node's label; columns in the order of the labels."""
-    names, column = np.unique(labels, return_inverse=True)
-    return _hot(column, len(names))
-
-
-def _hot(column: NDArray[Any], width: int) -> NDArray[np.float64]:
+def one_hot(column: NDArray[Any], width: int) -> NDArray[np.float64]:
     """(n, width): 1 in the column (n,) of each row."""
     refuse_what_cannot_fit(8 * len(column) * width, f"one-hot labels of {width:,} kinds", "merge rare ones")
     hot = np.zeros((len(column), width))
@@ -146,10 +141,22 @@ def _hot(column: NDArray[Any], width: int) -> NDArray[np.float64]:
     return hot
 
 
-def group_nodes(points: FloatArray, graph: NDArray[np.int64], n_graphs: int) -> Distributions:
-    """A collection from nodes and the graph of each, 0 to N - 1."""
-    offsets, order = by_group(graph, n_graphs)
-    return Distributions(points if order is None else points[order], offsets)
+def flat_nodes(
+    start: FloatArray, graph: NDArray[np.int64], ends: NDArray[np.int64], name: str,
+    weights: NDArray[Any] | None = None,
+) -> FlatGraphs:  # fmt: skip
+    """From nodes in any order, the graph (n,) of each, and edges (2, m) between nodes of the whole collection."""
+    check_edges_stay_inside(ends.T, graph, name)
+    offsets, order = by_group(graph, int(graph.max()) + 1)
+    owner = graph[ends[0]]  # (m,)
+    if order is not None:
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        start, ends = start[order], rank[ends]
+    edge_offsets, by_owner = by_group(owner, len(offsets) - 1)
+    if by_owner is not None:
+        owner, ends, weights = owner[by_owner], ends[:, by_owner], None if weights is None else weights[by_owner]
+    return FlatGraphs(offsets, start, ends - offsets[owner], edge_offsets, weights)
 
 
 def check_edges_stay_inside(edges: NDArray[np.int64], graph: NDArray[np.int64], what: str, first: int = 0) -> None:
@@ -174,20 +181,6 @@ def check_edges_stay_inside(edges: NDArray[np.int64], graph: NDArray[np.int64], 
         )
 
 
-def describe_rounds(start: str, d: int, rounds: int, eps: float) -> str:
-    """What the coordinates of a point are, in words."""
-    if rounds == 0:
-        return f"{start}, {d} dimensions"
-    own = "x" if eps == 0 else f"{1 + eps:g} x"
-    return f"{start}, and {rounds} rounds of x ← {own} + Σ_neighbors x: {d * (rounds + 1)} dimensions"
-
-
-def _aggregate(x: FloatArray, edges: NDArray[np.int64], rounds: int, eps: float) -> FloatArray:
-    """(n, (rounds + 1) d) from x (n, d) and edges (m, 2) that were checked."""
-    as_one = FlatGraphs(np.array([0, len(x)]), x, edges.T, np.array([0, len(edges)]), None)
-    return aggregated(as_one, rounds, "sum", eps)
-
-
 def _as_start(x: Any) -> FloatArray:
     start = to_float_array(x, "x", keep_float32=True)
     if start.ndim != 2 or 0 in start.shape:
@@ -207,17 +200,16 @@ def as_eps(eps: Any) -> float:
     return as_number(eps, np.isfinite, "eps must be a finite number")
 
 
-def _as_edges(edges: NDArray[Any], graph: NDArray[np.int64], name: str) -> NDArray[np.int64]:
-    """Edges (m, 2) within the graphs of nodes (n,)."""
-    if edges.size == 0:
-        return np.empty((0, 2), np.int64)
-    if edges.ndim != 2 or edges.shape[1] != 2:
-        hint = "; pass its transpose" if edges.ndim == 2 and edges.shape[0] == 2 else ""
-        raise ValueError(f"{name} must be (m, 2): two nodes in every row; found shape {edges.shape}{hint}")
-    if edges.dtype.kind not in "iu":
-        raise ValueError(f"{name} must hold integers, not {edges.dtype}")
-    check_edges_stay_inside(edges, graph, name)
-    return edges.astype(np.int64, copy=False)
+def as_ends(ends: Any, name: str) -> NDArray[np.int64]:
+    """The ends of edges (2, m)."""
+    ends = to_array(ends, name)
+    if ends.size == 0:
+        return np.empty((2, 0), dtype=np.int64)
+    if ends.ndim != 2 or ends.shape[0] != 2:
+        raise ValueError(f"{name} must be (2, m): the ends of the edges in two rows; found shape {ends.shape}")
+    if ends.dtype.kind not in "iu":
+        raise ValueError(f"{name} must hold integers, not {ends.dtype}")
+    return np.asarray(ends, dtype=np.int64)
 
 
 def _as_batch(batch: Any, n_nodes: int) -> NDArray[np.int64]:
@@ -305,7 +297,7 @@ def one_hot_of_any(labels: list[Any], known: Sequence[Hashable] | None) -> NDArr
     unknown = next((name for name in labels if name not in column), None)
     if unknown is not None:
         raise ValueError(f"the label {unknown!r} occurs, but it is not among the {len(column)} known ones")
-    return _hot(np.array([column[name] for name in labels]), len(column))
+    return one_hot(np.array([column[name] for name in labels]), len(column))
 
 
 def _sorted(names: set[Any]) -> list[Any]:

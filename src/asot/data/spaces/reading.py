@@ -6,6 +6,7 @@ becomes one flat record, like `Distributions`.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -46,11 +47,11 @@ class Spaces:
         """Whether any distance or feature is not 0; the exponent says something only then."""
         return bool(self.distance.any() or (self.features is not None and self.features.any()))
 
-    @property
+    @functools.cached_property
     def sizes(self) -> NDArray[np.int64]:
         return np.diff(self.start)
 
-    @property
+    @functools.cached_property
     def matrix_at(self) -> NDArray[np.int64]:
         """(N,) where the distances of each space begin."""
         return np.concatenate([np.zeros(1, np.int64), np.cumsum(self.sizes**2)])[:-1]
