@@ -55,13 +55,8 @@ def means(points: Float, masses: Float, offsets: NDArray[np.int64]) -> Float:
     return np.asarray(np.add.reduceat(points * masses[:, None], offsets[:-1], axis=0), dtype=np.float64)
 
 
-class SparseMeans(Record):
+class SparseMeans(Record, width=Int, offsets=Ints, index=Ints, masses=Doubles, points=Doubles, found=Doubles):
     """The same (N, w) for sparse histograms over points (V, w) (``native/bounds/tables.cpp``)."""
-
-    _fields_ = [  # noqa: RUF012
-        ("width", Int), ("offsets", Ints), ("index", Ints), ("masses", Doubles), ("points", Doubles),
-        ("found", Doubles),
-    ]  # fmt: skip
 
 
 _sparse_means = entry("sparse_means", SparseMeans, Int, Int)

@@ -52,18 +52,12 @@ def random_triangles(k: int) -> bytes:
     return np.random.default_rng(0).integers(k, size=(3, TRIANGLES)).tobytes()
 
 
-class SparseRows(Record):
+class SparseRows(Record, offsets=Ints, index=Ints, masses=Ints):
     """Histograms as lists of anchors (``native/exact/cancel_and_check.cpp``)."""
 
-    _fields_ = [("offsets", Ints), ("index", Ints), ("masses", Ints)]  # noqa: RUF012
 
-
-class CheckedCost(Record):
+class CheckedCost(Record, l=Int, cost=Doubles, slack=Double, cancel=Int, most_sources=Int, most_sinks=Int):
     """A cost, and whether it looks like a metric (``native/exact/cancel_and_check.cpp``)."""
-
-    _fields_ = [  # noqa: RUF012
-        ("l", Int), ("cost", Doubles), ("slack", Double), ("cancel", Int), ("most_sources", Int), ("most_sinks", Int),
-    ]  # fmt: skip
 
 
 _solve_tile = entry("cancel_and_check", SparseRows, SparseRows, CheckedCost, Tile)

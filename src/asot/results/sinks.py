@@ -326,20 +326,12 @@ def _mirror(matrix: NDArray[np.float64]) -> None:
         square += np.triu(square, 1).T
 
 
-class NewNeighbors(Record):
+class NewNeighbors(Record, n=Int, extras=Int, rows=Ints, others=Ints, values=Doubles, beside=Doubles):
     """Distances that come in (``native/run/keep_nearest.cpp``)."""
 
-    _fields_ = [  # noqa: RUF012
-        ("n", Int), ("extras", Int), ("rows", Ints), ("others", Ints), ("values", Doubles), ("beside", Doubles),
-    ]  # fmt: skip
 
-
-class KeptNeighbors(Record):
+class KeptNeighbors(Record, k=Int, extras=Int, distances=Doubles, indices=Ints, more=Doubles):
     """The nearest so far (``native/run/keep_nearest.cpp``)."""
-
-    _fields_ = [  # noqa: RUF012
-        ("k", Int), ("extras", Int), ("distances", Doubles), ("indices", Ints), ("more", Doubles),
-    ]  # fmt: skip
 
 
 _keep_nearest = entry("keep_nearest", NewNeighbors, KeptNeighbors)

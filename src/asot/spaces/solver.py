@@ -22,20 +22,15 @@ TOLERANCE = 1e-9
 """A step that gains less than this share of the energy ends a descent."""
 
 
-class GromovSpaces(Record):
+class GromovSpaces(
+    Record, start=Ints, matrix_at=Ints, distance=Doubles, mass=Doubles, quantiles=Doubles, features=Doubles, bins=Int,
+    dim=Int, most=Int, p=Double, alpha=Double, starts=Int, max_steps=Int, tolerance=Double,
+):  # fmt: skip
     """A collection of spaces (``native/gromov/spaces.hpp``)."""
 
-    _fields_ = (
-        ("start", Ints), ("matrix_at", Ints), ("distance", Doubles), ("mass", Doubles), ("quantiles", Doubles),
-        ("features", Doubles), ("bins", Int), ("dim", Int), ("most", Int), ("p", Double), ("alpha", Double),
-        ("starts", Int), ("max_steps", Int), ("tolerance", Double),
-    )  # fmt: skip
 
-
-class GromovAnswers(Record):
+class GromovAnswers(Record, lower=Doubles, first=Doubles, gap=Doubles, plan=Doubles):
     """What a tile answers beside energies (``native/gromov/spaces.hpp``)."""
-
-    _fields_ = (("lower", Doubles), ("first", Doubles), ("gap", Doubles), ("plan", Doubles))
 
 
 class Energies(NamedTuple):
