@@ -19,6 +19,7 @@ import numpy as np
 from asot._typing import Float, Info
 from asot.entropic.options import SinkhornOptions, Stopping
 from asot.entropic.triton_fused import SinkhornTriton, kernel_is_safe
+from asot.gpu import cupy
 from asot.gpu.cuda import Variant, load
 from asot.results.distances import Distances
 from asot.run.gpu_transfer import launch_over_pairs, pair_arguments
@@ -117,8 +118,6 @@ class LogSinkhornOnDevice(OnDevice):
     """What all pairs share, on one GPU, with the kernels that solve them."""
 
     def __init__(self, host: LogSinkhornCuda, device: int) -> None:
-        import cupy
-
         attributes = cupy.cuda.Device(device).attributes
         options, rule, shared = host.options, host.rule, attributes["MaxSharedMemoryPerBlockOptin"]
         fixed = options.tol is None
@@ -139,8 +138,6 @@ class LogSinkhornOnDevice(OnDevice):
         )  # fmt: skip
 
     def solve(self, pairs: PairSet, start: int, stop: int) -> DeviceSolution:
-        import cupy
-
         count = stop - start
         is_open = cupy.asarray(np.full(count, OPEN, dtype=np.int8))  # cupy.full would compile a kernel
         solution = DeviceSolution(cupy.empty(count), is_open, cupy.zeros(count, dtype=np.int32), cupy.empty(count))
@@ -152,8 +149,6 @@ class LogSinkhornOnDevice(OnDevice):
 
         The iterations that a pair already has count against ``max_iter``. Other pairs are left as they are.
         """
-        import cupy
-
         count = stop - start
         n_warps = min(self._n_warps, count)
         open_pairs = cupy.empty(count, dtype=np.int32)
@@ -196,8 +191,6 @@ class SinkhornCuda(DeviceSolver):
 
 class _OnDevice(OnDevice):
     def __init__(self, log: Any, fused: Any, terms: tuple[Distances, ...]) -> None:
-        import cupy
-
         self._log, self._fused = log, fused
         self._terms = [cupy.asarray(array) for own in terms for array in (own.values, own.status)]
 
@@ -214,7 +207,6 @@ class _OnDevice(OnDevice):
         if self._fused is None:
             solution: DeviceSolution = self._log.solve(pairs, start, stop)
             return solution
-        import cupy
         import torch
 
         same_stream: Any = torch.cuda.ExternalStream(cupy.cuda.get_current_stream().ptr)  # type: ignore[no-untyped-call]

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from asot._typing import Float
 from asot.entropic import halves
 from asot.entropic.options import PATIENCE, SinkhornOptions
+from asot.gpu import cupy
 from asot.run.pairs import AllPairs, CrossPairs, PairSet
 from asot.run.protocols import DeviceSolution, DeviceSolver, OnDevice
 
@@ -264,8 +265,6 @@ class SinkhornTritonOnDevice(OnDevice):
         self._data = data
 
     def solve(self, pairs: PairSet, start: int, stop: int) -> DeviceSolution:
-        import cupy
-
         return DeviceSolution(*(cupy.from_dlpack(part) for part in launch(self._data, pairs, start, stop)))
 
 
