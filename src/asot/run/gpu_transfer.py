@@ -18,7 +18,7 @@ from asot._typing import Float, Indices
 from asot.gpu import cupy
 from asot.gpu.cuda import Variant, load
 from asot.run.pairs import AllPairs, CrossPairs, ListedPairs, PairSet, at_places
-from asot.run.protocols import EXTRAS, OPEN, DeviceSolution, OnDevice, SinkBase, Solution, Status, Tile, TilePlans
+from asot.run.protocols import EXTRAS, OPEN, DeviceSolution, OnDevice, SinkBase, Solution, Status, Tile
 
 PINNED_LIMIT = 2**30
 """Bytes of a result up to which it may live in page-locked memory, which a GPU writes at full speed by itself."""
@@ -39,7 +39,7 @@ def fetch_for(sink: SinkBase[Any], data: OnDevice) -> MakeFetch:
 
     def make(pairs: PairSet, start: int, stop: int, stream: Any) -> Fetch:
         own = pairs, start, stop, stream
-        if data.has_trees or not data.is_finished:
+        if not data.is_finished:
             return FetchAll(*own, data, None)
         solve_open = data.solve_open if data.leaves_open else None
         wants_all = solve_open is not None and data.gives_bounds
@@ -129,18 +129,13 @@ class FetchAll(Fetch):
         if self._room is None:
             answers = {name: getattr(self._solution, name) for name in ("values", "status", "n_iter", *EXTRAS)}
             told = {name: self.host(array) for name, array in answers.items() if array is not None}
-            sink.accept(Tile(self.start, self._mended(Solution(**told, plans=self._plans())), self.pairs))
+            plans = self._solution.plans and [self.host(array) for array in self._solution.plans]
+            sink.accept(Tile(self.start, self._mended(Solution(**told, plans=plans)), self.pairs))
         else:
             if not self._sent:
                 self._copy(self._room, wait=True)
             self._mended(self._room)
         return unfinished
-
-    def _plans(self) -> TilePlans | None:
-        if not self.data.has_trees:
-            return None
-        trees = tuple(self.host(array) for array in self._solution.trees)
-        return self.data.read_trees(self.pairs, self.start, self.stop, trees)
 
     def _mended(self, solution: Solution) -> Solution:
         """The same answers, after the CPU has solved the pairs that the GPU could not, and finished all if it must."""

@@ -82,7 +82,7 @@ class Solution:
     lower: Float | None = None  # (P,)
     upper: Float | None = None  # (P,)
     error: Float | None = None  # (P,)
-    plans: TilePlans | None = None
+    plans: Any = None  # TilePlans, where they are wanted
 
 
 def empty_solution(n_pairs: int) -> Solution:
@@ -122,11 +122,11 @@ class TilePlans(NamedTuple):
     """(P, l)."""
 
 
-@dataclass(frozen=True)
 class DeviceSolution(Solution):
-    """Answers for the P pairs of a tile, still on a GPU: CuPy arrays, ready when the stream that makes them is."""
+    """Answers for the P pairs of a tile, still on a GPU: CuPy arrays, ready when the stream that makes them is.
 
-    trees: Any = None  # a tuple of arrays (P, …) that `OnDevice.read_trees` understands once they are on the host
+    ``plans`` are any arrays (P, …), of which `OnDevice.finish_on_host` then makes plans.
+    """
 
 
 def empty_on_device(n_pairs: int) -> DeviceSolution:
@@ -225,9 +225,6 @@ class OnDevice(ABC):
     gives_bounds = False
     """Whether answers have bounds, which sinks then want of every pair that they keep."""
 
-    has_trees = False
-    """Whether answers come with trees, which `read_trees` understands."""
-
     is_finished = True
     """Whether answers are those of the call; if not, all of them are sent to the host, for `finish_on_host`."""
 
@@ -238,10 +235,6 @@ class OnDevice(ABC):
     def solve_open(self, pairs: ListedPairs) -> Any:
         """Answers, on the CPU, for pairs that the GPU has left open: whatever has the fields of a `Solution`."""
         raise NotImplementedError(f"{type(self).__name__} leaves no pair open")
-
-    def read_trees(self, pairs: PairSet, start: int, stop: int, trees: tuple[NDArray[Any], ...]) -> TilePlans:
-        """Plans and potentials of a tile from its trees, once they are on the host."""
-        raise NotImplementedError(f"{type(self).__name__} has no trees")
 
     def finish_on_host(self, found: Solution, rows: Indices, columns: Indices) -> Solution:
         """The answers of the call, on the host, from what the GPU has found of these pairs."""
