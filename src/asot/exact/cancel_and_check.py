@@ -66,14 +66,8 @@ _solve_tile = entry("cancel_and_check", SparseRows, SparseRows, CheckedCost, Til
 class CancelAndCheck(PricedSolver):
     """Like `ExactSharedCost`, without any preparation of the cost: every pair proves its own answer.
 
-    Parameters
-    ----------
-    A : (N, k) float64, rows of total 1
-    B : (M, l) float64 or None for pairs within A
-    cost : (k, l) float64, finite and ≥ 0
-    cancel : bool
-        Whether the cost looks like a metric (`looks_like_metric`). If a pair cannot prove that canceling was valid, it
-        is solved without. Otherwise all mass is shipped.
+    ``cancel`` says whether the cost looks like a metric (`looks_like_metric`). If a pair cannot prove that canceling
+    was valid, it is solved without. Otherwise all mass is shipped.
     """
 
     _most_pairs = 2**16

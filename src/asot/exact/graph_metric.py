@@ -131,14 +131,7 @@ _solve_tile = entry("graph_tile", Histograms, GraphArcs, Tile)
 
 
 class ExactOnGraph(PricedSolver):
-    """Prepared once from histograms and the graph of their cost; then solves tiles of pairs.
-
-    Parameters
-    ----------
-    A : (N, k) float64, rows of total 1
-    B : (M, k) float64 or None for pairs within A
-    graph : Graph of the k points
-    """
+    """Like `ExactSharedCost`, prepared once from histograms and the graph of their cost."""
 
     _most_pairs = 2**16
 

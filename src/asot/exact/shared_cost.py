@@ -120,10 +120,8 @@ class ExactSharedCost(PricedSolver):
         return cost.shape[0] if cancel else sum(cost.shape)
 
     def identity(self) -> Identity:
-        B, cost = (
-            None if self._B is self._A else self._B,
-            {"unit": self._cost.arrays()["unit"], "exponent": self._exponent},
-        )
+        B = None if self._B is self._A else self._B
+        cost = {"unit": self._cost.arrays()["unit"], "exponent": self._exponent}
         return identity_of("shared cost, 1", A=self._A, B=B, cost=cost, cancel=self._cancel)
 
     def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:

@@ -40,8 +40,6 @@ class Condensed(SinkBase[Distances]):
     ``extras`` names fields that the result has even if there are no pairs, such as "lower".
     """
 
-    has_room = True
-
     def __init__(self, allocate: Callable[[int, Any], NDArray[Any]] = np.empty, extras: tuple[str, ...] = ()) -> None:
         self._allocate, self._extras = allocate, extras
         self._checked = False

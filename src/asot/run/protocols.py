@@ -39,32 +39,22 @@ OPEN = 100
 class Status(enum.IntEnum):
     """How the solve of a pair ended. ``Status(r.status[t]).text`` is a readable sentence."""
 
-    OPTIMAL = 0
-    CONVERGED = 1
-    FIXED_ITERATIONS = 2
-    MAX_ITER = 3
-    EXACT = 4
-    ON_ANCHORS = 5
-    ESTIMATED = 6
-    UNKNOWN = 7
-    BEST_FOUND = 8
+    text: str
 
-    @property
-    def text(self) -> str:
-        return _STATUS_TEXTS[self]
+    def __new__(cls, number: int, text: str) -> Status:
+        member = int.__new__(cls, number)
+        member._value_, member.text = number, text
+        return member
 
-
-_STATUS_TEXTS = {
-    Status.OPTIMAL: "exact: optimality was proven by the dual",
-    Status.CONVERGED: "entropic: the marginals are met to the tolerance",
-    Status.FIXED_ITERATIONS: "entropic: ran the requested number of iterations; convergence was not tested",
-    Status.MAX_ITER: "entropic: stopped at max_iter before the tolerance was met; raise max_iter, reg or tol",
-    Status.EXACT: "exact: solved on the original points",
-    Status.ON_ANCHORS: "on the anchors: optimal there, but its error as an estimate of W_1 is not known",
-    Status.ESTIMATED: "estimated: corrected by a fit to exact pairs; `error` is the expected error",
-    Status.BEST_FOUND: "Gromov–Wasserstein: the best plan found, so an upper bound; `lower` is proven",
-    Status.UNKNOWN: "unknown: read from a file that does not say how the pair was solved",
-}
+    OPTIMAL = 0, "exact: optimality was proven by the dual"
+    CONVERGED = 1, "entropic: the marginals are met to the tolerance"
+    FIXED_ITERATIONS = 2, "entropic: ran the requested number of iterations; convergence was not tested"
+    MAX_ITER = 3, "entropic: stopped at max_iter before the tolerance was met; raise max_iter, reg or tol"
+    EXACT = 4, "exact: solved on the original points"
+    ON_ANCHORS = 5, "on the anchors: optimal there, but its error as an estimate of W_1 is not known"
+    ESTIMATED = 6, "estimated: corrected by a fit to exact pairs; `error` is the expected error"
+    UNKNOWN = 7, "unknown: read from a file that does not say how the pair was solved"
+    BEST_FOUND = 8, "Gromov–Wasserstein: the best plan found, so an upper bound; `lower` is proven"
 
 
 EXTRAS = ("marginal_error", "lower", "upper", "error")
@@ -300,9 +290,6 @@ class SinkBase(Sink[T_co]):
 
     only_values = False
     """Whether it drops bounds and errors; calls that would give them then refuse it."""
-
-    has_room = False
-    """Whether `room` gives any."""
 
     takes_work = False
     """Whether it cuts whole runs into pieces of its own: then `take` is called, and nothing else."""

@@ -40,7 +40,7 @@ from asot.results.sinks import distances_of
 from asot.run import gpu_engine
 from asot.run.gpu_transfer import pair_arguments
 from asot.run.pairs import ListedPairs, PairSet
-from asot.run.protocols import DeviceSolution, DeviceSolver, OnDevice
+from asot.run.protocols import DeviceSolution, DeviceSolver, OnDevice, empty_on_device
 
 TILE_SECONDS = 0.05
 BYTES_PER_PAIR = 64  # answers, indices of listed pairs, and a place on the list of every class
@@ -234,9 +234,7 @@ class ExactPointsOnDevice(OnDevice):
 
     def solve(self, pairs: PairSet, start: int, stop: int) -> DeviceSolution:
         count, n = stop - start, len(self._classes)
-        solution = DeviceSolution(
-            cupy.empty(count), cupy.empty(count, dtype=np.int8), cupy.empty(count, dtype=np.int32)
-        )
+        solution = empty_on_device(count)
         lists, n_listed = cupy.empty((n, count), dtype=np.int32), cupy.zeros(n, dtype=np.int32)
         taken, column_start = cupy.zeros(n, dtype=np.int32), np.int32(self._host.column_start)
         which = (*pair_arguments(pairs, start, stop), np.int64(start))

@@ -64,13 +64,7 @@ class DeviceTrees(NamedTuple):
 class ExactCuda(DeviceSolver):
     """Prepared once from histograms and their cost; copies itself to GPUs.
 
-    Parameters
-    ----------
-    A : (N, k) float64, rows of total 1
-    B : (M, l) float64 or None for pairs within A
-    cost : (k, l) float64, finite and ≥ 0, of at most `MAX_NODES` nodes
-    cancel : bool
-        Cancel common mass. Only for a metric cost; see `asot.exact.cost_check`.
+    Parameters are those of `asot.exact.shared_cost.ExactSharedCost`, for costs of at most `MAX_NODES` nodes.
     """
 
     def __init__(self, A: Float, B: Float | None, cost: Float, *, cancel: bool) -> None:
