@@ -23,8 +23,6 @@ from asot.run.protocols import EXTRAS, OPEN, DeviceSolution, OnDevice, SinkBase,
 PINNED_LIMIT = 2**30
 """Bytes of a result up to which it may live in page-locked memory, which a GPU writes at full speed by itself."""
 
-MakeFetch = Callable[[PairSet, int, int, Any], "Fetch"]
-
 SolveOpen = Callable[[ListedPairs], Any]
 """Solves on the CPU the pairs that a GPU could not solve."""
 
@@ -34,23 +32,19 @@ def variants(shared_memory: int) -> Iterator[Variant]:
     yield "reduce", {}
 
 
-def fetch_for(sink: SinkBase[Any], data: OnDevice) -> MakeFetch:
-    """How answers get from the solver's ``data`` on a GPU to this sink."""
-
-    def make(pairs: PairSet, start: int, stop: int, stream: Any) -> Fetch:
-        own = pairs, start, stop, stream
-        if not data.is_finished:
-            return FetchAll(*own, data, None)
-        solve_open = data.solve_open if data.leaves_open else None
-        wants_all = solve_open is not None and data.gives_bounds
-        limits = None if wants_all else sink.limits()
-        if limits is not None:
-            return FetchNear(*own, limits, solve_open)
-        if sink.edges is not None and not wants_all:
-            return FetchCounts(*own, sink.edges, solve_open)
-        return FetchAll(*own, data, sink.room)
-
-    return make
+def fetch_for(sink: SinkBase[Any], data: OnDevice, pairs: PairSet, start: int, stop: int, stream: Any) -> Fetch:
+    """How the answers of a tile get from the solver's ``data`` on a GPU to this sink."""
+    own = pairs, start, stop, stream
+    if not data.is_finished:
+        return FetchAll(*own, data, None)
+    solve_open = data.solve_open if data.leaves_open else None
+    wants_all = solve_open is not None and data.gives_bounds
+    limits = None if wants_all else sink.limits()
+    if limits is not None:
+        return FetchNear(*own, limits, solve_open)
+    if sink.edges is not None and not wants_all:
+        return FetchCounts(*own, sink.edges, solve_open)
+    return FetchAll(*own, data, sink.room)
 
 
 @dataclass(eq=False)
