@@ -11,14 +11,11 @@ from asot.native import Int, Ints, Record, ShortInts, entry
 LANES = 8
 
 
-class Problem(Record):
+class Problem(
+    Record, p=Int, q=Int, index_bits=Int, large=Int, cost=Ints, supply=Ints, demand=Ints, row_offset=Ints,
+    column_offset=Ints, pivots=Ints, parent=ShortInts, flow=Ints, pi=Ints, below=Ints, stop=Ints,
+):  # fmt: skip
     """A problem and its answer (``native/exact/problem.cpp``)."""
-
-    _fields_ = (
-        ("p", Int), ("q", Int), ("index_bits", Int), ("large", Int), ("cost", Ints), ("supply", Ints),
-        ("demand", Ints), ("row_offset", Ints), ("column_offset", Ints), ("pivots", Ints), ("parent", ShortInts),
-        ("flow", Ints), ("pi", Ints), ("below", Ints), ("stop", Ints),
-    )  # fmt: skip
 
 
 _solve = entry("solve_problem", Problem)

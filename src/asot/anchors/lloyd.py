@@ -39,20 +39,20 @@ _PRODUCTS = 2**15  # ... while it has no more numbers than this
 _NUMBERS = 2**25  # products of numbers in a piece of work: some milliseconds
 
 
-def _centers(Real: Any) -> list[tuple[str, Any]]:
+def _centers(Real: Any) -> dict[str, type]:
     """Points and centers of one type of float (``native/anchors/lloyd.cpp``)."""
-    return [
-        ("n", Int), ("k", Int), ("d", Int), ("points", Real), ("weights", Real), ("products", Real),
-        ("squares", Real), ("labels", ShortInts), ("sums", Real), ("held", Real),
-    ]  # fmt: skip
+    return {
+        "n": Int, "k": Int, "d": Int, "points": Real, "weights": Real, "products": Real, "squares": Real,
+        "labels": ShortInts, "sums": Real, "held": Real,
+    }  # fmt: skip
 
 
-class WideCenters(Record):
-    _fields_ = _centers(Doubles)
+class WideCenters(Record, **_centers(Doubles)):
+    pass
 
 
-class NarrowCenters(Record):
-    _fields_ = _centers(Floats)
+class NarrowCenters(Record, **_centers(Floats)):
+    pass
 
 
 _KINDS = {np.dtype(np.float64): WideCenters, np.dtype(np.float32): NarrowCenters}

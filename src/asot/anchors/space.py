@@ -33,13 +33,10 @@ _WORTH_A_THREAD = 2**22  # coordinates of points times anchors, about a millisec
 _PIECE = 2**26  # coordinates of points times anchors that a thread looks at before it can be stopped
 
 
-class PointsToAnchors(Record):
+class PointsToAnchors(
+    Record, d=Int, wide=Doubles, narrow=Floats, k=Int, exponent=Int, anchors=Doubles, index=Ints, distance=Doubles
+):
     """Points, anchors, and where the nearest go (``native/anchors/nearest.cpp``)."""
-
-    _fields_ = [  # noqa: RUF012
-        ("d", Int), ("wide", Doubles), ("narrow", Floats), ("k", Int), ("exponent", Int), ("anchors", Doubles),
-        ("index", Ints), ("distance", Doubles),
-    ]  # fmt: skip
 
 
 _nearest_anchors = entry("nearest_anchors", PointsToAnchors, Int, Int)
@@ -297,20 +294,12 @@ def _nearest_in_pieces(
 # and answers do not depend on how many there are.
 
 
-class PointsAtAnchors(Record):
+class PointsAtAnchors(Record, offsets=Ints, nearest=Ints, masses=Doubles, k=Int, width=Int, x=Doubles):
     """Points of distributions, with the anchors that they are near (``native/anchors/cell_means.cpp``)."""
 
-    _fields_ = [  # noqa: RUF012
-        ("offsets", Ints), ("nearest", Ints), ("masses", Doubles), ("k", Int), ("width", Int), ("x", Doubles),
-    ]  # fmt: skip
 
-
-class CellsOut(Record):
+class CellsOut(Record, offsets=Ints, anchor=ShortInts, mass=Doubles, mean=Doubles, variance=Doubles):
     """Where cells go (``native/anchors/cell_means.cpp``)."""
-
-    _fields_ = [  # noqa: RUF012
-        ("offsets", Ints), ("anchor", ShortInts), ("mass", Doubles), ("mean", Doubles), ("variance", Doubles),
-    ]  # fmt: skip
 
 
 _count_cells = entry("count_cells", PointsAtAnchors, CellsOut, Int, Int)

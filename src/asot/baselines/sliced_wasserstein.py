@@ -32,13 +32,11 @@ LANES = 8
 """Directions that are sorted side by side; their number is padded to a multiple of this."""
 
 
-class SlicedPoints(Record):
+class SlicedPoints(
+    Record, offsets=Ints, n_points=Int, count=Int, width=Int, projected=Doubles, masses=Doubles, z=Doubles,
+    cumulative=Doubles,
+):  # fmt: skip
     """Projections of a collection, and what becomes of them (``native/baselines/sliced_shared.cpp``)."""
-
-    _fields_ = [  # noqa: RUF012
-        ("offsets", Ints), ("n_points", Int), ("count", Int), ("width", Int), ("projected", Doubles),
-        ("masses", Doubles), ("z", Doubles), ("cumulative", Doubles),
-    ]  # fmt: skip
 
 
 sort_uniform = entry("sort_uniform", SlicedPoints, Int, Int)

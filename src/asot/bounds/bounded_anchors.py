@@ -72,13 +72,11 @@ class BoundedSinkhorn(Solver):
         )
 
 
-class ScaledPairs(Record):
+class ScaledPairs(
+    Record, n=Int, k=Int, l=Int, A=Doubles, B=Doubles, Phi=Doubles, Psi=Doubles, M=Doubles, lower=Doubles,
+    upper=Doubles, stop=Ints,
+):  # fmt: skip
     """Pairs with their potentials, and where their bounds go (``native/bounds/entropic_bracket.cpp``)."""
-
-    _fields_ = [  # noqa: RUF012
-        ("n", Int), ("k", Int), ("l", Int), ("A", Doubles), ("B", Doubles), ("Phi", Doubles), ("Psi", Doubles),
-        ("M", Doubles), ("lower", Doubles), ("upper", Doubles), ("stop", Ints),
-    ]  # fmt: skip
 
 
 _bracket = entry("entropic_bracket", ScaledPairs)

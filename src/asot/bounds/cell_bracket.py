@@ -22,13 +22,11 @@ from asot.exact.shared_cost import AnchorPlans, Trees
 from asot.native import Doubles, Int, Ints, Record, entry
 
 
-class BracketCells(Record):
+class BracketCells(
+    Record, k=Int, width=Int, offsets=Ints, masses=Doubles, points=Doubles, cell_mass=Doubles, mean=Doubles,
+    variance=Doubles, rest=Doubles, place=Ints, anchors=Doubles,
+):  # fmt: skip
     """Points, cells and k anchors of a collection in common coordinates (``native/bounds/cell_bracket.cpp``)."""
-
-    _fields_ = [  # noqa: RUF012
-        ("k", Int), ("width", Int), ("offsets", Ints), ("masses", Doubles), ("points", Doubles), ("cell_mass", Doubles),
-        ("mean", Doubles), ("variance", Doubles), ("rest", Doubles), ("place", Ints), ("anchors", Doubles),
-    ]  # fmt: skip
 
 
 def cell_table(space: AnchorSpace, D: Distributions, short: Coordinates, nearest: Indices) -> BracketCells:

@@ -35,20 +35,16 @@ from asot.run.executors import in_ranges, in_stretches
 # ------------------------------------------------------------------------------------------------ the table of points
 
 
-class BracketPoints(Record):
+class BracketPoints(
+    Record, k=Int, width=Int, offsets=Ints, point=Ints, masses=Ints, cell=ShortInts, points=Doubles, rest=Doubles,
+    height=Doubles,
+):  # fmt: skip
     """Distributions as sparse histograms over distinct points that are numbered cell by cell
     (``native/bounds/point_bracket.cpp``)."""
 
-    _fields_ = [  # noqa: RUF012
-        ("k", Int), ("width", Int), ("offsets", Ints), ("point", Ints), ("masses", Ints), ("cell", ShortInts),
-        ("points", Doubles), ("rest", Doubles), ("height", Doubles),
-    ]  # fmt: skip
 
-
-class Renumbering(Record):
+class Renumbering(Record, offsets=Ints, old=Ints, number=Ints, index=Ints, masses=Ints):
     """Histograms and the new numbers of their points (``native/bounds/tables.cpp``)."""
-
-    _fields_ = [("offsets", Ints), ("old", Ints), ("number", Ints), ("index", Ints), ("masses", Ints)]  # noqa: RUF012
 
 
 _renumber = entry("renumber_points", Renumbering, Int, Int)
@@ -98,20 +94,12 @@ def order_along(coordinates: Coordinates) -> Indices:
 # ------------------------------------------------------------------------------------------------ plans and brackets
 
 
-class BoundedPairs(Record):
+class BoundedPairs(Record, n=Int, rows=Ints, columns=Ints, lower=Doubles, upper=Doubles, stop=Ints):
     """Pairs, and where both ends of their intervals go (``native/bounds/records.hpp``)."""
 
-    _fields_ = [  # noqa: RUF012
-        ("n", Int), ("rows", Ints), ("columns", Ints), ("lower", Doubles), ("upper", Doubles), ("stop", Ints),
-    ]  # fmt: skip
 
-
-class LiftedPlan(Record):
+class LiftedPlan(Record, row=Int, column=Int, source=Ints, sink=Ints, mass=Ints, count=Ints):
     """Where the plan of a pair goes (``native/bounds/point_bracket.cpp``)."""
-
-    _fields_ = [  # noqa: RUF012
-        ("row", Int), ("column", Int), ("source", Ints), ("sink", Ints), ("mass", Ints), ("count", Ints),
-    ]  # fmt: skip
 
 
 _bracket = entry("point_bracket", BracketPoints, AnchorPlans, BoundedPairs)

@@ -20,52 +20,32 @@ from asot.native import Doubles, Floats, Int, Ints, Record, ShortInts, entry
 from asot.validation import FloatArray
 
 
-class PointRows(Record):
+class PointRows(Record, n=Int, d=Int, wide=Doubles, narrow=Floats):
     """A matrix of points, float64 or float32 (``native/data/distinct.cpp``)."""
 
-    _fields_ = [("n", Int), ("d", Int), ("wide", Doubles), ("narrow", Floats)]  # noqa: RUF012
 
-
-class RowNumbers(Record):
+class RowNumbers(Record, hashes=Ints, bits=Int, short_table=ShortInts, table=Ints, first=Ints, index=Ints, out=Ints):
     """Hashes, and the numbers of equal rows (``native/data/distinct.cpp``)."""
 
-    _fields_ = [  # noqa: RUF012
-        ("hashes", Ints), ("bits", Int), ("short_table", ShortInts), ("table", Ints), ("first", Ints), ("index", Ints),
-        ("out", Ints),
-    ]  # fmt: skip
 
-
-class LoosePoints(Record):
+class LoosePoints(Record, offsets=Ints, index=Ints, masses=Doubles):
     """Numbered points of distributions, one after the other (``native/data/distinct.cpp``)."""
 
-    _fields_ = [("offsets", Ints), ("index", Ints), ("masses", Doubles)]  # noqa: RUF012
 
-
-class MergedOut(Record):
+class MergedOut(Record, offsets=Ints, index=Ints, masses=Doubles):
     """Where merged distributions go (``native/data/distinct.cpp``)."""
 
-    _fields_ = [("offsets", Ints), ("index", Ints), ("masses", Doubles)]  # noqa: RUF012
 
-
-class LabelMasses(Record):
+class LabelMasses(Record, n_labels=Int, offsets=Ints, labels=Ints, masses=Ints):
     """Masses by label (``native/data/common_mass.cpp``)."""
 
-    _fields_ = [("n_labels", Int), ("offsets", Ints), ("labels", Ints), ("masses", Ints)]  # noqa: RUF012
 
-
-class LabelTile(Record):
+class LabelTile(Record, n=Int, rows=Ints, columns=Ints, common=Ints, stop=Ints):
     """Some pairs, and where their common mass goes (``native/data/common_mass.cpp``)."""
 
-    _fields_ = [("n", Int), ("rows", Ints), ("columns", Ints), ("common", Ints), ("stop", Ints)]  # noqa: RUF012
 
-
-class SparseMeans(Record):
+class SparseMeans(Record, width=Int, offsets=Ints, index=Ints, masses=Doubles, points=Doubles, found=Doubles):
     """Sparse histograms, numbers of their points, and where means go (``native/data/distinct.cpp``)."""
-
-    _fields_ = [  # noqa: RUF012
-        ("width", Int), ("offsets", Ints), ("index", Ints), ("masses", Doubles), ("points", Doubles),
-        ("found", Doubles),
-    ]  # fmt: skip
 
 
 MASS_UNIT = 2.0**-44

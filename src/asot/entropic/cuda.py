@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from asot._typing import Float, Info
+from asot._typing import Float
 from asot.entropic.options import SinkhornOptions, Stopping
-from asot.entropic.triton_fused import SinkhornTriton, kernel_is_safe
+from asot.entropic.triton_fused import SinkhornTriton, kernel_is_safe, launch
+from asot.gpu import cupy
 from asot.gpu.cuda import Variant, load
 from asot.results.distances import Distances
 from asot.run.gpu_transfer import launch_over_pairs, pair_arguments
@@ -57,6 +58,14 @@ def _defines(fixed: int, near: int, far: int, warps: int) -> dict[str, int]:
 class LogSinkhornCuda(DeviceSolver):
     """Prepared once from histograms and their cost; copies itself to GPUs. Parameters as in `SinkhornSharedCost`."""
 
+    stage = "entropic distances"
+
+    fused: SinkhornTriton | None = None
+    """Takes all pairs first."""
+
+    terms: tuple[Distances, ...] = ()
+    """The self terms of rows and columns: answers lose the mean of the two (`asot.entropic.cpu.Debiased`)."""
+
     def __init__(self, A: Float, B: Float | None, cost: Float, options: SinkhornOptions) -> None:
         from scipy.special import logsumexp
 
@@ -76,8 +85,24 @@ class LogSinkhornCuda(DeviceSolver):
             seconds = 2e-9 * p * q + 2e-11 * p**3
         return int(np.clip(min(TILE_SECONDS / seconds, memory / BYTES_PER_PAIR), 1, MOST_PAIRS))
 
-    def on(self, device: int) -> LogSinkhornOnDevice:
-        return LogSinkhornOnDevice(self, device)
+    def on(self, device: int) -> SinkhornOnDevice:
+        return SinkhornOnDevice(self, device)
+
+
+class SinkhornCuda(LogSinkhornCuda):
+    """The same with the fused kernel before it, where that is safe, in some precision, and with self ``terms``."""
+
+    def __init__(
+        self, A: Float, B: Float | None, cost: Float, options: SinkhornOptions, *terms: Distances, precision: str
+    ) -> None:
+        super().__init__(A, B, cost, options)
+        self.terms = terms
+        if kernel_is_safe(cost, options.reg, precision):
+            self.fused = SinkhornTriton(A, B, cost, options, precision=precision)
+            self.info = self.fused.info
+
+    def pairs_per_tile(self, memory: int) -> int:
+        return super().pairs_per_tile(memory) if self.fused is None else self.fused.pairs_per_tile(memory)
 
 
 def _in_eights(histograms: Float) -> int:
@@ -113,13 +138,13 @@ def geometry(most_rows: int, most_columns: int, shared_memory: int, *, fixed: bo
     return Geometry(near_shared, far_shared, warps_with(shared), near, shared, near + far - shared)
 
 
-class LogSinkhornOnDevice(OnDevice):
+class SinkhornOnDevice(OnDevice):
     """What all pairs share, on one GPU, with the kernels that solve them."""
 
     def __init__(self, host: LogSinkhornCuda, device: int) -> None:
-        import cupy
-
         attributes = cupy.cuda.Device(device).attributes
+        self._fused = None if host.fused is None else host.fused.on(device)
+        self._terms = [cupy.asarray(array) for own in host.terms for array in (own.values, own.status)]
         options, rule, shared = host.options, host.rule, attributes["MaxSharedMemoryPerBlockOptin"]
         fixed = options.tol is None
         self._plan = plan = geometry(host.most_rows, host.most_columns, shared, fixed=fixed)
@@ -139,12 +164,23 @@ class LogSinkhornOnDevice(OnDevice):
         )  # fmt: skip
 
     def solve(self, pairs: PairSet, start: int, stop: int) -> DeviceSolution:
-        import cupy
-
         count = stop - start
-        is_open = cupy.asarray(np.full(count, OPEN, dtype=np.int8))  # cupy.full would compile a kernel
-        solution = DeviceSolution(cupy.empty(count), is_open, cupy.zeros(count, dtype=np.int32), cupy.empty(count))
+        if self._fused is None:
+            is_open = cupy.asarray(np.full(count, OPEN, dtype=np.int8))  # cupy.full would compile a kernel
+            solution = DeviceSolution(cupy.empty(count), is_open, cupy.zeros(count, dtype=np.int32), cupy.empty(count))
+        else:
+            import torch
+
+            stream = cupy.cuda.get_current_stream().ptr
+            with torch.cuda.stream(torch.cuda.ExternalStream(stream)):  # type: ignore[no-untyped-call]
+                answers = launch(self._fused, pairs, start, stop)
+            solution = DeviceSolution(*map(cupy.from_dlpack, answers))
         self.finish(pairs, start, stop, solution)
+        if self._terms:
+            launch_over_pairs(
+                "subtract_self_terms", count, *pair_arguments(pairs, start, stop), np.int64(start), np.int64(count),
+                solution.values, solution.status, *self._terms,
+            )  # fmt: skip
         return solution
 
     def finish(self, pairs: PairSet, start: int, stop: int, solution: DeviceSolution) -> None:
@@ -152,8 +188,6 @@ class LogSinkhornOnDevice(OnDevice):
 
         The iterations that a pair already has count against ``max_iter``. Other pairs are left as they are.
         """
-        import cupy
-
         count = stop - start
         n_warps = min(self._n_warps, count)
         open_pairs = cupy.empty(count, dtype=np.int32)
@@ -169,56 +203,3 @@ class LogSinkhornOnDevice(OnDevice):
             solution.values, solution.status, solution.n_iter, solution.marginal_error,
         )  # fmt: skip
         solve((n_warps,), (32,), arguments, shared_mem=8 * self._plan.shared_size)
-
-
-class SinkhornCuda(DeviceSolver):
-    """Prepared once from histograms and their cost; parameters as in `SinkhornSharedCost`, and the precision.
-
-    With ``terms``, the self terms of rows and columns, answers lose the mean of the two (`asot.entropic.cpu.Debiased`).
-    """
-
-    stage = "entropic distances"
-
-    def __init__(
-        self, A: Float, B: Float | None, cost: Float, options: SinkhornOptions, *terms: Distances, precision: str
-    ) -> None:
-        self._log, self._terms = LogSinkhornCuda(A, B, cost, options), terms
-        safe = kernel_is_safe(cost, options.reg, precision)
-        self._fused = SinkhornTriton(A, B, cost, options, precision=precision) if safe else None
-        self.info: Info = (self._fused or self._log).info
-
-    def pairs_per_tile(self, memory: int) -> int:
-        return (self._fused or self._log).pairs_per_tile(memory)
-
-    def on(self, device: int) -> _OnDevice:
-        return _OnDevice(self._log.on(device), self._fused and self._fused.on(device), self._terms)
-
-
-class _OnDevice(OnDevice):
-    def __init__(self, log: Any, fused: Any, terms: tuple[Distances, ...]) -> None:
-        import cupy
-
-        self._log, self._fused = log, fused
-        self._terms = [cupy.asarray(array) for own in terms for array in (own.values, own.status)]
-
-    def solve(self, pairs: PairSet, start: int, stop: int) -> DeviceSolution:
-        solution, size = self._solved(pairs, start, stop), stop - start
-        if self._terms:
-            launch_over_pairs(
-                "subtract_self_terms", size, *pair_arguments(pairs, start, stop), np.int64(start), np.int64(size),
-                solution.values, solution.status, *self._terms,
-            )  # fmt: skip
-        return solution
-
-    def _solved(self, pairs: PairSet, start: int, stop: int) -> DeviceSolution:
-        if self._fused is None:
-            solution: DeviceSolution = self._log.solve(pairs, start, stop)
-            return solution
-        import cupy
-        import torch
-
-        same_stream: Any = torch.cuda.ExternalStream(cupy.cuda.get_current_stream().ptr)  # type: ignore[no-untyped-call]
-        with torch.cuda.stream(same_stream):
-            solution = self._fused.solve(pairs, start, stop)
-        self._log.finish(pairs, start, stop, solution)
-        return solution

@@ -28,20 +28,18 @@ memory."""
 Masses = NDArray[np.float64] | NDArray[np.float32]
 
 
-def _lanes(Real: Any) -> list[tuple[str, Any]]:
+def _lanes(Real: Any) -> dict[str, type]:
     """Kernels, masses and scalings in lanes of one type of float (``native/entropic/eight_pairs.cpp``)."""
-    return [
-        ("k", Int), ("l", Int), ("blocks", Int), ("count", Int), ("K", Real), ("KT", Real), ("a", Real), ("b", Real),
-        ("v", Real), ("stop", Ints),
-    ]  # fmt: skip
+    sizes, numbers = ("k", "l", "blocks", "count"), ("K", "KT", "a", "b", "v")
+    return {**dict.fromkeys(sizes, Int), **dict.fromkeys(numbers, Real), "stop": Ints}
 
 
-class EightPairs(Record):
-    _fields_ = _lanes(Doubles)
+class EightPairs(Record, **_lanes(Doubles)):
+    pass
 
 
-class SixteenPairs(Record):
-    _fields_ = _lanes(Floats)
+class SixteenPairs(Record, **_lanes(Floats)):
+    pass
 
 
 _eight = entry("eight_pairs", EightPairs)

@@ -37,17 +37,15 @@ STALLED = 50
 """Steps without a smaller marginal error after which only rounding is left."""
 
 
-class LogPairs(Record):
+class LogPairs(
+    Record, n=Int, which=Ints, k=Int, l=Int, A=Doubles, B=Doubles, M=Doubles, answers=Doubles, error=Doubles,
+    phi=Doubles, psi=Doubles, stop=Ints,
+):  # fmt: skip
     """Pairs to solve, and where their answers go (``native/entropic/log_newton.cpp``).
 
     ``which`` (n,) are rows of A (P, k), B (P, l) and error (P,); M is (k, l). ``answers`` (n, 3) receives ⟨T, M⟩, the
     objective and the mass of T, and ``phi`` (n, k), ``psi`` (n, l) the potentials of the anchors with mass.
     """
-
-    _fields_ = [  # noqa: RUF012
-        ("n", Int), ("which", Ints), ("k", Int), ("l", Int), ("A", Doubles), ("B", Doubles), ("M", Doubles),
-        ("answers", Doubles), ("error", Doubles), ("phi", Doubles), ("psi", Doubles), ("stop", Ints),
-    ]  # fmt: skip
 
 
 sweep_pairs = entry("sweep_pairs", LogPairs, Doubles, Int, Int)

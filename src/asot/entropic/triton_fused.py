@@ -19,7 +19,6 @@ from asot._typing import Float
 from asot.entropic import halves
 from asot.entropic.options import PATIENCE, SinkhornOptions
 from asot.run.pairs import AllPairs, CrossPairs, PairSet
-from asot.run.protocols import DeviceSolution, DeviceSolver, OnDevice
 
 if TYPE_CHECKING:
     import torch
@@ -145,7 +144,7 @@ class SharedData(NamedTuple):
     n_programs: int  # of the streamed kernel; 0 for the resident one
 
 
-class SinkhornTriton(DeviceSolver):
+class SinkhornTriton:
     """Prepared once from histograms and their cost; parameters as in `SinkhornSharedCost`.
 
     precision : {"float32", "tf32", "float64"}
@@ -179,12 +178,12 @@ class SinkhornTriton(DeviceSolver):
         seconds = 1e-13 * k * l * iterations
         return int(np.clip(min(TILE_SECONDS / seconds, memory / BYTES_PER_PAIR), 1, MOST_PAIRS))
 
-    def on(self, device: int) -> SinkhornTritonOnDevice:
+    def on(self, device: int) -> SharedData:
         import torch
 
         found: Any = torch.cuda.get_device_properties(device)
         chip = Chip(found.shared_memory_per_block_optin, found.multi_processor_count, found.major)
-        return SinkhornTritonOnDevice(self.place(f"cuda:{device}", chip))
+        return self.place(f"cuda:{device}", chip)
 
     def _tables(self) -> tuple[PiecesTable, ...]:
         """Where two pieces of the matrix are looked up."""
@@ -255,18 +254,6 @@ class SinkhornTriton(DeviceSolver):
             tiling=tiling,
             n_programs=n_programs,
         )
-
-
-class SinkhornTritonOnDevice(OnDevice):
-    """What all pairs share, on one GPU."""
-
-    def __init__(self, data: SharedData) -> None:
-        self._data = data
-
-    def solve(self, pairs: PairSet, start: int, stop: int) -> DeviceSolution:
-        import cupy
-
-        return DeviceSolution(*(cupy.from_dlpack(part) for part in launch(self._data, pairs, start, stop)))
 
 
 def launch(data: SharedData, pairs: PairSet, start: int, stop: int) -> tuple[torch.Tensor, ...]:

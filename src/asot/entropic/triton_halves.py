@@ -26,7 +26,6 @@ from asot.entropic.triton_kernel import (
     FIRST_LOOK,
     FIXED_ITERATIONS,
     LOOK_EVERY,
-    block_of,
     judge,
     keep,
     pair_at,
@@ -34,19 +33,9 @@ from asot.entropic.triton_kernel import (
     total_of,
     weighted_logs,
 )
+from asot.entropic.triton_pieces import blocks_of, read
 
 LOW, LOW_INVERSE, FACTOR = tl.constexpr(LOW_SCALE), tl.constexpr(1 / LOW_SCALE), tl.constexpr(MATRIX_SCALE)
-
-
-@triton.jit
-def _blocks(matrix, K: tl.constexpr, WIDE: tl.constexpr, REST: tl.constexpr):
-    """The blocks of a matrix (K, K): wide × wide, wide × rest, rest × wide, rest × rest."""
-    return (
-        tl.load(block_of(matrix, 0, 0, WIDE, WIDE, K)),
-        tl.load(block_of(matrix, 0, WIDE, WIDE, REST, K)),
-        tl.load(block_of(matrix, WIDE, 0, REST, WIDE, K)),
-        tl.load(block_of(matrix, WIDE, WIDE, REST, REST, K)),
-    )
 
 
 @triton.jit
@@ -126,8 +115,8 @@ def halves_kernel(
         steps = max_iter
         if JUDGED:
             steps = tl.minimum(tl.where(done < LOOK_EVERY, FIRST_LOOK, LOOK_EVERY), max_iter - done)
-        high = _blocks(kernel_high + done * zero, K, WIDE, REST)
-        low = _blocks(kernel_low + done * zero, K, WIDE, REST)
+        high = read(blocks_of(kernel_high + done * zero, K, WIDE, REST))
+        low = read(blocks_of(kernel_low + done * zero, K, WIDE, REST))
         u = v
         r = w
         left = tl.zeros((PAIRS,), tl.float32)
@@ -148,8 +137,8 @@ def halves_kernel(
         error = total_of(tl.abs(row_sums - tl.load(a + wide)), tl.abs(row_sums_rest - tl.load(a + rest)))
         value = tl.zeros((PAIRS,), tl.float64)
         if PRICED:
-            costs = _blocks(costs_high + done * zero, K, WIDE, REST)
-            costs_rest = _blocks(costs_low + done * zero, K, WIDE, REST)
+            costs = read(blocks_of(costs_high + done * zero, K, WIDE, REST))
+            costs_rest = read(blocks_of(costs_low + done * zero, K, WIDE, REST))
             priced, priced_rest, scale = _products(v, w, costs, costs_rest)
             value = total_of(u * (priced * unscale), r * (priced_rest * unscale))
         leaving = waiting

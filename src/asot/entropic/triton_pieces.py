@@ -38,7 +38,7 @@ def _in_order(x, PAIRS: tl.constexpr, WIDTH: tl.constexpr):
 
 
 @triton.jit
-def _blocks(matrix, K: tl.constexpr, WIDE: tl.constexpr, REST: tl.constexpr):
+def blocks_of(matrix, K: tl.constexpr, WIDE: tl.constexpr, REST: tl.constexpr):
     """Pointers at the blocks of a matrix (K, K): wide × wide, wide × rest, rest × wide, rest × rest."""
     return (
         block_of(matrix, 0, 0, WIDE, WIDE, K),
@@ -49,7 +49,8 @@ def _blocks(matrix, K: tl.constexpr, WIDE: tl.constexpr, REST: tl.constexpr):
 
 
 @triton.jit
-def _read(blocks):
+def read(blocks):
+    """The blocks themselves."""
     return tl.load(blocks[0]), tl.load(blocks[1]), tl.load(blocks[2]), tl.load(blocks[3])
 
 
@@ -112,8 +113,8 @@ def pieces_kernel(
         steps = max_iter
         if JUDGED:
             steps = tl.minimum(tl.where(done < LOOK_EVERY, FIRST_LOOK, LOOK_EVERY), max_iter - done)
-        high = _read(_blocks(kernel_high + done * zero, K, WIDE, REST))
-        low = _read(_blocks(kernel_low + done * zero, K, WIDE, REST))
+        high = read(blocks_of(kernel_high + done * zero, K, WIDE, REST))
+        low = read(blocks_of(kernel_low + done * zero, K, WIDE, REST))
         u, r, v, w = _iterate(v, w, a, a_rest, b, b_rest, high, low, steps, PAIRS, WIDE, REST, MODE, FAST)
         done += steps
         sums, sums_rest = _products(v, w, high, low, PAIRS, WIDE, REST, MODE)
@@ -122,8 +123,8 @@ def pieces_kernel(
         error = total_of(tl.abs(row_sums - a), tl.abs(row_sums_rest - a_rest))
         value = tl.zeros((PAIRS,), tl.float64)
         if PRICED:
-            prices = _read(_blocks(costs_high + done * zero, K, WIDE, REST))
-            prices_low = _blocks(costs_low + done * zero, K, WIDE, REST)
+            prices = read(blocks_of(costs_high + done * zero, K, WIDE, REST))
+            prices_low = blocks_of(costs_low + done * zero, K, WIDE, REST)
             priced, priced_rest = _products(v, w, prices, prices_low, PAIRS, WIDE, REST, MODE)
             value = total_of(u * priced, r * priced_rest)
         leaving = waiting

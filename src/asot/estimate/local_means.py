@@ -19,30 +19,20 @@ from asot.exact.shared_cost import AnchorPlans, Trees
 from asot.native import Doubles, Floats, Int, Ints, Record, ShortInts, entry
 
 
-class OwnCells(Record):
+class OwnCells(Record, k=Int, width=Int, offsets=Ints, anchor=ShortInts, mass=Doubles, mean=Doubles, variance=Doubles):
     """Cells of a collection (``native/bounds/local_means.cpp``)."""
 
-    _fields_ = [  # noqa: RUF012
-        ("k", Int), ("width", Int), ("offsets", Ints), ("anchor", ShortInts), ("mass", Doubles), ("mean", Doubles),
-        ("variance", Doubles),
-    ]  # fmt: skip
 
-
-class MeansTable(Record):
+class MeansTable(
+    Record, k=Int, width=Int, offsets=Ints, anchor=ShortInts, mass=Doubles, variance=Floats, mass_offsets=Ints,
+    place=ShortInts, rows=Floats, column_offsets=Ints, columns=Floats, centers=Doubles,
+):  # fmt: skip
     """Local means of every distribution, ready to be compared: as rows, and transposed with padding
     (``native/bounds/local_means.cpp``)."""
 
-    _fields_ = [  # noqa: RUF012
-        ("k", Int), ("width", Int), ("offsets", Ints), ("anchor", ShortInts), ("mass", Doubles), ("variance", Floats),
-        ("mass_offsets", Ints), ("place", ShortInts), ("rows", Floats), ("column_offsets", Ints), ("columns", Floats),
-        ("centers", Doubles),
-    ]  # fmt: skip
 
-
-class RepricedPairs(Record):
+class RepricedPairs(Record, n=Int, rows=Ints, columns=Ints, prices=Doubles, stop=Ints):
     """Pairs, and where their prices go (``native/bounds/local_means.cpp``)."""
-
-    _fields_ = [("n", Int), ("rows", Ints), ("columns", Ints), ("prices", Doubles), ("stop", Ints)]  # noqa: RUF012
 
 
 _lay_out = entry("lay_out_means", OwnCells, MeansTable, Int, Int)

@@ -48,19 +48,15 @@ TINY = 2.0**-450
 """Squares of distances below this, at the scale of 1, lose digits (``native/exact/points.hpp``)."""
 
 
-class AnyCost(Record):
+class AnyCost(
+    Record, code=Int, order=Double, transform=Int, power=Double, n=Int, table=Doubles, prices=Doubles, exponents=Ints,
+    share=Double, cancels=Int,
+):  # fmt: skip
     """A cost and the prices of unmatched mass (``native/exact/any_cost.cpp``)."""
 
-    _fields_ = [  # noqa: RUF012
-        ("code", Int), ("order", Double), ("transform", Int), ("power", Double), ("n", Int), ("table", Doubles),
-        ("prices", Doubles), ("exponents", Ints), ("share", Double), ("cancels", Int),
-    ]  # fmt: skip
 
-
-class AnyCostOut(Record):
+class AnyCostOut(Record, units=Doubles, reach=Doubles):
     """What is said of every pair besides its value (``native/exact/any_cost.cpp``)."""
-
-    _fields_ = [("units", Doubles), ("reach", Doubles)]  # noqa: RUF012
 
 
 _solve_tile = entry("any_cost_tile", PackedPoints, AnyCost, PointsSizes, Tile, AnyCostOut)

@@ -20,25 +20,19 @@ from asot.native import Double, Doubles, Int, Ints, Record, ShortInts, Tile, ent
 from asot.run.protocols import IN_FLOAT64, Solution, Status, all_ended
 
 
-class BatchProblems(Record):
+class BatchProblems(
+    Record, rows_at=Ints, rows=Ints, row_mass=Doubles, columns_at=Ints, columns=Ints, column_mass=Doubles, cost=Doubles,
+    cost_at=Ints, cost_stride=Ints, x=Doubles, y=Doubles, dim=Int, metric=Int, order=Double, power=Double,
+    shrink=Doubles, most_rows=Int, most_columns=Int,
+):  # fmt: skip
     """The problems of a batch (``native/exact/batch.cpp``): row and column masses, and costs or coordinates."""
 
-    _fields_ = (
-        ("rows_at", Ints), ("rows", Ints), ("row_mass", Doubles),
-        ("columns_at", Ints), ("columns", Ints), ("column_mass", Doubles),
-        ("cost", Doubles), ("cost_at", Ints), ("cost_stride", Ints),
-        ("x", Doubles), ("y", Doubles), ("dim", Int), ("metric", Int), ("order", Double), ("power", Double),
-        ("shrink", Doubles), ("most_rows", Int), ("most_columns", Int),
-    )  # fmt: skip
 
-
-class BatchPlans(Record):
+class BatchPlans(
+    Record, arcs_at=Ints, n_arcs=Ints, source=ShortInts, sink=ShortInts, mass=Doubles, f_at=Ints, f=Doubles, g_at=Ints,
+    g=Doubles,
+):  # fmt: skip
     """Where the plans and potentials of a batch go (``native/exact/batch.cpp``)."""
-
-    _fields_ = (
-        ("arcs_at", Ints), ("n_arcs", Ints), ("source", ShortInts), ("sink", ShortInts), ("mass", Doubles),
-        ("f_at", Ints), ("f", Doubles), ("g_at", Ints), ("g", Doubles),
-    )  # fmt: skip
 
 
 solve_batch_tile = entry("batch_tile", BatchProblems, BatchPlans, Tile)

@@ -52,18 +52,12 @@ def random_triangles(k: int) -> bytes:
     return np.random.default_rng(0).integers(k, size=(3, TRIANGLES)).tobytes()
 
 
-class SparseRows(Record):
+class SparseRows(Record, offsets=Ints, index=Ints, masses=Ints):
     """Histograms as lists of anchors (``native/exact/cancel_and_check.cpp``)."""
 
-    _fields_ = [("offsets", Ints), ("index", Ints), ("masses", Ints)]  # noqa: RUF012
 
-
-class CheckedCost(Record):
+class CheckedCost(Record, l=Int, cost=Doubles, slack=Double, cancel=Int, most_sources=Int, most_sinks=Int):
     """A cost, and whether it looks like a metric (``native/exact/cancel_and_check.cpp``)."""
-
-    _fields_ = [  # noqa: RUF012
-        ("l", Int), ("cost", Doubles), ("slack", Double), ("cancel", Int), ("most_sources", Int), ("most_sinks", Int),
-    ]  # fmt: skip
 
 
 _solve_tile = entry("cancel_and_check", SparseRows, SparseRows, CheckedCost, Tile)
@@ -72,14 +66,8 @@ _solve_tile = entry("cancel_and_check", SparseRows, SparseRows, CheckedCost, Til
 class CancelAndCheck(PricedSolver):
     """Like `ExactSharedCost`, without any preparation of the cost: every pair proves its own answer.
 
-    Parameters
-    ----------
-    A : (N, k) float64, rows of total 1
-    B : (M, l) float64 or None for pairs within A
-    cost : (k, l) float64, finite and ≥ 0
-    cancel : bool
-        Whether the cost looks like a metric (`looks_like_metric`). If a pair cannot prove that canceling was valid, it
-        is solved without. Otherwise all mass is shipped.
+    ``cancel`` says whether the cost looks like a metric (`looks_like_metric`). If a pair cannot prove that canceling
+    was valid, it is solved without. Otherwise all mass is shipped.
     """
 
     _most_pairs = 2**16

@@ -26,10 +26,8 @@ TRIANGLES_PER_TILE = 2**25
 """What a thread checks at a time."""
 
 
-class MetricCheck(Record):
+class MetricCheck(Record, k=Int, cost=Doubles, slack=Double):
     """A cost whose triangles are checked (``native/exact/metric_check.cpp``)."""
-
-    _fields_ = [("k", Int), ("cost", Doubles), ("slack", Double)]  # noqa: RUF012
 
 
 _check_triangles = entry("check_triangles", MetricCheck, Int, Int)  # 0 if they hold

@@ -24,13 +24,8 @@ LARGEST = 4000
 """Points up to which there is a table: 128 MB."""
 
 
-class LongPoints(Record):
+class LongPoints(Record, n=Int, d=Int, points=Doubles, transform=Int, begin=Int, end=Int, table=Doubles):
     """Points and where their costs go (``native/exact/distance_table.cpp``)."""
-
-    _fields_ = [  # noqa: RUF012
-        ("n", Int), ("d", Int), ("points", Doubles), ("transform", Int), ("begin", Int), ("end", Int),
-        ("table", Doubles),
-    ]  # fmt: skip
 
 
 _fill = entry("long_distances", LongPoints)

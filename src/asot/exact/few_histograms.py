@@ -31,13 +31,11 @@ from asot.run.pairs import AllPairs, CrossPairs
 from asot.validation import as_bytes, as_histograms, as_n_jobs
 
 
-class FewHistograms(Record):
+class FewHistograms(
+    Record, n=Int, m=Int, k=Int, l=Int, scaled=Int, by_itself=Int, triangles=Int, slack=Double, weight=Double,
+    canceled=Int,
+):  # fmt: skip
     """Sizes, and what is found (``native/exact/few_histograms.cpp``)."""
-
-    _fields_ = [  # noqa: RUF012
-        ("n", Int), ("m", Int), ("k", Int), ("l", Int), ("scaled", Int), ("by_itself", Int), ("triangles", Int),
-        ("slack", Double), ("weight", Double), ("canceled", Int),
-    ]  # fmt: skip
 
 
 MOST_ROWS = 100

@@ -57,13 +57,11 @@ CALL_SECONDS, SAVED_BY_TABLE = 1.1e-4, 4.4e-9
 distances it finds in a table."""
 
 
-class FewPairs(Record):
+class FewPairs(
+    Record, dim=Int, count=Int, code=Int, power=Double, single=Int, tile=ctypes.c_void_p, out=ctypes.c_void_p,
+    exponent=Int, equal=Int,
+):  # fmt: skip
     """A small collection, where answers go, and what is found about it (``native/exact/few_pairs.hpp``)."""
-
-    _fields_ = [  # noqa: RUF012
-        ("dim", Int), ("count", Int), ("code", Int), ("power", Double), ("single", Int),
-        ("tile", ctypes.c_void_p), ("out", ctypes.c_void_p), ("exponent", Int), ("equal", Int),
-    ]  # fmt: skip
 
 
 MOST_COPIED = 1 << 14

@@ -46,13 +46,8 @@ COSTS_PER_TILE = 2**22
 """What a thread checks at a time."""
 
 
-class CostGraph(Record):
+class CostGraph(Record, k=Int, cost=Doubles, slack=Double, half=Int, most=Int, heads=ShortInts, counts=Ints):
     """A cost and the neighbors found in it (``native/exact/graph_metric.cpp``)."""
-
-    _fields_ = [  # noqa: RUF012
-        ("k", Int), ("cost", Doubles), ("slack", Double), ("half", Int), ("most", Int), ("heads", ShortInts),
-        ("counts", Ints),
-    ]  # fmt: skip
 
 
 _explain_by_paths = entry("explain_by_paths", CostGraph, Int, Int)  # 0 if they do
@@ -128,27 +123,15 @@ def _both_ways(heads: NDArray[np.int32], counts: Indices) -> bool:
 # ------------------------------------------------------------------------------------------------ on its arcs
 
 
-class GraphArcs(Record):
+class GraphArcs(Record, k=Int, arcs=Int, offsets=Ints, tails=ShortInts, heads=ShortInts, costs=Ints, lengths=Doubles):
     """A graph with its lengths as integers, too (``native/exact/graph_flow.cpp``)."""
-
-    _fields_ = [  # noqa: RUF012
-        ("k", Int), ("arcs", Int), ("offsets", Ints), ("tails", ShortInts), ("heads", ShortInts), ("costs", Ints),
-        ("lengths", Doubles),
-    ]  # fmt: skip
 
 
 _solve_tile = entry("graph_tile", Histograms, GraphArcs, Tile)
 
 
 class ExactOnGraph(PricedSolver):
-    """Prepared once from histograms and the graph of their cost; then solves tiles of pairs.
-
-    Parameters
-    ----------
-    A : (N, k) float64, rows of total 1
-    B : (M, k) float64 or None for pairs within A
-    graph : Graph of the k points
-    """
+    """Like `ExactSharedCost`, prepared once from histograms and the graph of their cost."""
 
     _most_pairs = 2**16
 

@@ -44,44 +44,28 @@ LARGEST = 2.0**900
 """Sums of differences between positions of this size stay in range."""
 
 
-class LineCloud(Record):
+class LineCloud(Record, n=Int, offsets=Ints, positions=Doubles, masses=Doubles):
     """Distributions as they were given (``native/exact/line_lists.cpp``)."""
 
-    _fields_ = [("n", Int), ("offsets", Ints), ("positions", Doubles), ("masses", Doubles)]  # noqa: RUF012
 
-
-class LineLists(Record):
+class LineLists(Record, starts=Ints, stations=Doubles):
     """Sorted lists with cumulative masses (``native/exact/line_lists.cpp``)."""
 
-    _fields_ = [("starts", Ints), ("stations", Doubles)]  # noqa: RUF012
 
-
-class LineGrid(Record):
+class LineGrid(Record, n=Int, grid=Doubles, row=Int, column=Int, levels=Ints):
     """Common positions, and where cumulative masses go (``native/exact/line_lists.cpp``)."""
 
-    _fields_ = [("n", Int), ("grid", Doubles), ("row", Int), ("column", Int), ("levels", Ints)]  # noqa: RUF012
 
-
-class Quantiles(Record):
+class Quantiles(Record, length=Int, width=Int, x=Doubles, p=Double, share=Double, in_range=Int):
     """Vectors of sorted positions (``native/exact/line_vectors.cpp``)."""
 
-    _fields_ = [  # noqa: RUF012
-        ("length", Int), ("width", Int), ("x", Doubles), ("p", Double), ("share", Double), ("in_range", Int),
-    ]  # fmt: skip
 
-
-class Levels(Record):
+class Levels(Record, length=Int, width=Int, x=Ints, gaps=Doubles):
     """Vectors of cumulative masses (``native/exact/line_vectors.cpp``)."""
 
-    _fields_ = [("length", Int), ("width", Int), ("x", Ints), ("gaps", Doubles)]  # noqa: RUF012
 
-
-class Merged(Record):
+class Merged(Record, starts=Ints, stations=Doubles, p=Double, n=Int, by_length=Ints):
     """Sorted lists of an order p (``native/exact/line_merge.cpp``)."""
-
-    _fields_ = [  # noqa: RUF012
-        ("starts", Ints), ("stations", Doubles), ("p", Double), ("n", Int), ("by_length", Ints),
-    ]  # fmt: skip
 
 
 _sort = entry("line_sort", LineCloud, LineLists)

@@ -28,19 +28,15 @@ MANY = 6
 """Points of the others, on average. `SmallClouds` and `few_pairs` are made for fewer."""
 
 
-class GivenPoints(Record):
+class GivenPoints(Record, n=Int, offsets=Ints, points=Doubles, masses=Doubles):
     """Distributions as they were given (``native/exact/one_or_two.cpp``)."""
 
-    _fields_ = [("n", Int), ("offsets", Ints), ("points", Doubles), ("masses", Doubles)]  # noqa: RUF012
 
-
-class OneOrTwo(Record):
+class OneOrTwo(
+    Record, dim=Int, code=Int, exponent=Int, most=Int, few_offsets=Ints, x=Doubles, x_units=Ints, offsets=Ints,
+    starts=Ints, y=Doubles, weights=Doubles, units=Ints,
+):  # fmt: skip
     """The few, and the many coordinate by coordinate (``native/exact/one_or_two.cpp``)."""
-
-    _fields_ = [  # noqa: RUF012
-        ("dim", Int), ("code", Int), ("exponent", Int), ("most", Int), ("few_offsets", Ints), ("x", Doubles),
-        ("x_units", Ints), ("offsets", Ints), ("starts", Ints), ("y", Doubles), ("weights", Doubles), ("units", Ints),
-    ]  # fmt: skip
 
 
 _prepare = entry("prepare_one_or_two", GivenPoints, GivenPoints, OneOrTwo)

@@ -26,13 +26,11 @@ MOST_ANCHORS = 64
 """Up to this many on each side, potentials from integers are right to 1e-13 of the largest cost."""
 
 
-class OneProblem(Record):
+class OneProblem(
+    Record, k=Int, l=Int, row_total=Double, column_total=Double, numbers=Doubles, places=ShortInts, arcs=ShortInts,
+    n_arcs=Int,
+):  # fmt: skip
     """A problem and its answer (``native/exact/batch.cpp``)."""
-
-    _fields_ = [  # noqa: RUF012
-        ("k", Int), ("l", Int), ("row_total", Double), ("column_total", Double), ("numbers", Doubles),
-        ("places", ShortInts), ("arcs", ShortInts), ("n_arcs", Int),
-    ]  # fmt: skip
 
 
 # As bytes, since asking an array for its address takes ten times as long as copying a small one.

@@ -26,42 +26,27 @@ from asot.native import Double, Doubles, Int, Ints, Record, ShortInts, Tile, ent
 from asot.run.protocols import IN_FLOAT64, Solution, Status, identity_of
 
 
-class IndexedPoints(Record):
+class IndexedPoints(Record, n=Int, d=Int, points=Doubles, offsets=Ints, index=Ints, used_offsets=Ints, used=ShortInts):
     """Distributions as lists of points, and their coordinates (``native/exact/packing.cpp``)."""
 
-    _fields_ = [  # noqa: RUF012
-        ("n", Int), ("d", Int), ("points", Doubles), ("offsets", Ints), ("index", Ints), ("used_offsets", Ints),
-        ("used", ShortInts),
-    ]  # fmt: skip
 
-
-class PackedPoints(Record):
+class PackedPoints(
+    Record, offsets=Ints, index=Ints, masses=Ints, used_offsets=Ints, used=ShortInts, packed_offsets=Ints,
+    packed=Doubles, dim=Int,
+):  # fmt: skip
     """A collection as solvers of points read it (``native/exact/packed_points.hpp``)."""
 
-    _fields_ = [  # noqa: RUF012
-        ("offsets", Ints), ("index", Ints), ("masses", Ints), ("used_offsets", Ints), ("used", ShortInts),
-        ("packed_offsets", Ints), ("packed", Doubles), ("dim", Int),
-    ]  # fmt: skip
 
-
-class PointsCost(Record):
+class PointsCost(Record, code=Int, order=Double, n=Int, table=Doubles):
     """A ground metric (``native/exact/points.hpp``)."""
 
-    _fields_ = [("code", Int), ("order", Double), ("n", Int), ("table", Doubles)]  # noqa: RUF012
 
-
-class PointsSizes(Record):
+class PointsSizes(Record, most_sources=Int, most_sinks=Int, equal=Int):
     """How large the problems of a tile are (``native/exact/points.hpp``)."""
 
-    _fields_ = [  # noqa: RUF012
-        ("most_sources", Int), ("most_sinks", Int), ("equal", Int),
-    ]  # fmt: skip
 
-
-class SinksOut(Record):
+class SinksOut(Record, starts=Ints, points=Ints, heights=Doubles):
     """Where potentials go (``native/exact/points.cpp``)."""
-
-    _fields_ = [("starts", Ints), ("points", Ints), ("heights", Doubles)]  # noqa: RUF012
 
 
 _count_used = entry("count_used", IndexedPoints)

@@ -13,13 +13,8 @@ from asot.native import Doubles, Int, Ints, Record
 from asot.run.protocols import Solution, Status, empty_solution
 
 
-class Runs(Record):
+class Runs(Record, n=Int, rows=Ints, columns=Ints, ends=Ints, values=Doubles, room=Int, stop=Ints):
     """Pairs that are asked for (``native/exact/line_runs.hpp``)."""
-
-    _fields_ = [  # noqa: RUF012
-        ("n", Int), ("rows", Ints), ("columns", Ints), ("ends", Ints), ("values", Doubles), ("room", Int),
-        ("stop", Ints),
-    ]  # fmt: skip
 
 
 class RunsSolver(PricedSolver):

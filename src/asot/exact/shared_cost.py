@@ -49,14 +49,9 @@ def cost_bits_for(index_bits: int) -> int:
     return 62 - 2 * index_bits
 
 
-class SharedCost(Record):
+class SharedCost(Record, k=Int, l=Int, integer=Ints, unit=Doubles, row_offset=Ints, column_offset=Ints, index_bits=Int):
     """A quantized cost (``native/exact/shared_cost.hpp``): ``unit`` holds the costs divided by a power of two, so that
     they are at most 1 and sums of them cannot overflow."""
-
-    _fields_ = [  # noqa: RUF012
-        ("k", Int), ("l", Int), ("integer", Ints), ("unit", Doubles), ("row_offset", Ints), ("column_offset", Ints),
-        ("index_bits", Int),
-    ]  # fmt: skip
 
 
 def quantize_cost(cost: Float) -> tuple[SharedCost, int]:
@@ -76,25 +71,18 @@ def quantize_cost(cost: Float) -> tuple[SharedCost, int]:
     ), exponent  # fmt: skip
 
 
-class Histograms(Record):
+class Histograms(Record, A=Ints, B=Ints, cancel=Int):
     """Quantized masses (``native/exact/histograms.hpp``)."""
 
-    _fields_ = [("A", Ints), ("B", Ints), ("cancel", Int)]  # noqa: RUF012
 
-
-class TreesOut(Record):
+class TreesOut(
+    Record, start=Ints, source=ShortInts, sink=ShortInts, mass=Ints, potential=Doubles, size=Double, more_size=Double
+):
     """Where flows and potentials go (``native/exact/shared_cost.cpp``)."""
 
-    _fields_ = [  # noqa: RUF012
-        ("start", Ints), ("source", ShortInts), ("sink", ShortInts), ("mass", Ints), ("potential", Doubles),
-        ("size", Double), ("more_size", Double),
-    ]  # fmt: skip
 
-
-class PlansOut(Record):
+class PlansOut(Record, source=Ints, sink=Ints, mass=Ints, f=Doubles, g=Doubles):
     """Where plans and potentials go (``native/exact/shared_cost.cpp``)."""
-
-    _fields_ = [("source", Ints), ("sink", Ints), ("mass", Ints), ("f", Doubles), ("g", Doubles)]  # noqa: RUF012
 
 
 _solve_tile = entry("shared_cost_tile", Histograms, SharedCost, Tile)
@@ -132,10 +120,8 @@ class ExactSharedCost(PricedSolver):
         return cost.shape[0] if cancel else sum(cost.shape)
 
     def identity(self) -> Identity:
-        B, cost = (
-            None if self._B is self._A else self._B,
-            {"unit": self._cost.arrays()["unit"], "exponent": self._exponent},
-        )
+        B = None if self._B is self._A else self._B
+        cost = {"unit": self._cost.arrays()["unit"], "exponent": self._exponent}
         return identity_of("shared cost, 1", A=self._A, B=B, cost=cost, cancel=self._cancel)
 
     def solve(self, rows: Indices, columns: Indices, stop: Indices) -> Solution:
@@ -188,13 +174,11 @@ def describe(cancel: bool) -> Info:
     return {"solver": "network simplex", "common_mass_canceled": cancel, **IN_FLOAT64}
 
 
-class AnchorPlans(Record):
+class AnchorPlans(
+    Record, k=Int, start=Ints, source=ShortInts, sink=ShortInts, mass=Ints, potential=Doubles, scale=Double,
+    more_scale=Double,
+):  # fmt: skip
     """`Trees`, as what makes brackets and estimates of them sees them (``native/bounds/records.hpp``)."""
-
-    _fields_ = [  # noqa: RUF012
-        ("k", Int), ("start", Ints), ("source", ShortInts), ("sink", ShortInts), ("mass", Ints),
-        ("potential", Doubles), ("scale", Double), ("more_scale", Double),
-    ]  # fmt: skip
 
 
 class Trees(NamedTuple):

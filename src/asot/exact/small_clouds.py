@@ -25,13 +25,10 @@ MOST_POINTS = 5
 CODES = (EUCLIDEAN, CITYBLOCK, CHEBYSHEV)
 
 
-class SmallCloudsRecord(Record):
+class SmallCloudsRecord(
+    Record, size=Int, dim=Int, width=Int, code=Int, x=Doubles, masses=Doubles, flow=Double, scale=Double
+):
     """All clouds, side by side (``native/exact/small_clouds.cpp``)."""
-
-    _fields_ = [  # noqa: RUF012
-        ("size", Int), ("dim", Int), ("width", Int), ("code", Int), ("x", Doubles), ("masses", Doubles),
-        ("flow", Double), ("scale", Double),
-    ]  # fmt: skip
 
 
 _solve = entry("small_clouds", SmallCloudsRecord, Runs)

@@ -7,10 +7,8 @@ solvers end with the optimal tree of a pair; here it is read out and kept.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from asot._typing import Indices, Info
 from asot.exact.cuda.solver import DeviceTrees, ExactCuda, ExactOnDevice
@@ -40,8 +38,7 @@ class KeepPlans(Condensed):
 
     def accept(self, tile: Tile) -> None:
         super().accept(tile)
-        plans = tile.solution.plans
-        assert plans is not None
+        plans: TilePlans = tile.solution.plans
         own = slice(tile.start, tile.start + len(tile.solution.values))
         self._f[own], self._g[own] = plans.f, plans.g
         self._parts.append(plans._replace(pair=plans.pair + tile.start, f=plans.f[:0], g=plans.g[:0]))
@@ -81,7 +78,7 @@ class ExactCudaWithPlans(ExactCuda):
 
 
 class _OnDeviceWithPlans(ExactOnDevice):
-    has_trees = True
+    is_finished = False
 
     def __init__(self, host: ExactCuda, device: int) -> None:
         super().__init__(host, device)
@@ -89,9 +86,7 @@ class _OnDeviceWithPlans(ExactOnDevice):
 
     def solve(self, pairs: PairSet, start: int, stop: int) -> DeviceSolution:
         solution, trees = self.solve_with_trees(pairs, start, stop)
-        return replace(solution, trees=trees)
+        return replace(solution, plans=trees)
 
-    def read_trees(self, pairs: PairSet, start: int, stop: int, trees: tuple[NDArray[Any], ...]) -> TilePlans:
-        """Plans and potentials of a tile from its trees, once they are on the host."""
-        rows, columns = pairs.indices(start, stop)
-        return self._host.plans_and_potentials(rows, columns, DeviceTrees(*trees))
+    def finish_on_host(self, found: Solution, rows: Indices, columns: Indices) -> Solution:
+        return replace(found, plans=self._host.plans_and_potentials(rows, columns, DeviceTrees(*found.plans)))

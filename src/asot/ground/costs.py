@@ -36,13 +36,8 @@ _LARGEST_EXPONENT = 1023
 _NO_TABLE = np.empty((0, 0))
 
 
-class DistanceBlock(Record):
+class DistanceBlock(Record, code=Int, order=Double, p=Int, stride=Int, width=Int, x=Doubles, y=Doubles, out=Doubles):
     """Points whose distances are wanted (``native/ground/metrics.cpp``)."""
-
-    _fields_ = [  # noqa: RUF012
-        ("code", Int), ("order", Double), ("p", Int), ("stride", Int), ("width", Int), ("x", Doubles), ("y", Doubles),
-        ("out", Doubles),
-    ]  # fmt: skip
 
 
 _fill_distances = entry("fill_distances", DistanceBlock)

@@ -76,29 +76,16 @@ def _hashes(rows: NDArray[np.float32]) -> NDArray[np.uint64]:
     return sums
 
 
-class WordMembers(Record):
+class WordMembers(Record, n_words=Int, d=Int, vocabulary=Floats, words=ShortInts, masses=Doubles, ends=Ints):
     """Members as words (``native/search/words.cpp``)."""
 
-    _fields_ = [  # noqa: RUF012
-        ("n_words", Int), ("d", Int), ("vocabulary", Floats), ("words", ShortInts), ("masses", Doubles),
-        ("ends", Ints),
-    ]  # fmt: skip
 
-
-class WordCosts(Record):
+class WordCosts(Record, room=Int, used=Ints, rows=Floats, places=ShortInts, nearest=Floats):
     """Costs of words that are known so far."""
 
-    _fields_ = [  # noqa: RUF012
-        ("room", Int), ("used", Ints), ("rows", Floats), ("places", ShortInts), ("nearest", Floats),
-    ]  # fmt: skip
 
-
-class WordBounds(Record):
+class WordBounds(Record, n=Int, rows=Ints, reduces=Int, limit=Double, bounds=Doubles):
     """Members whose bounds may grow."""
-
-    _fields_ = [  # noqa: RUF012
-        ("n", Int), ("rows", Ints), ("reduces", Int), ("limit", Double), ("bounds", Doubles),
-    ]  # fmt: skip
 
 
 _bounds = entry("word_bounds", WordMembers, ProjectedQuery, WordCosts, WordBounds, Ints)

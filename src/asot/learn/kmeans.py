@@ -36,12 +36,8 @@ SHARPNESS = 100.0
 """Barycenters are entropic with ε = max C / SHARPNESS: sharp enough to see strokes, and fast."""
 
 
-class Medoids(Record):
+class Medoids(Record, n=Int, count=Int, matrix=Doubles, medoids=Ints, swap=Ints, gain=Doubles):
     """A clustering by medoids, and where the best swap goes (``native/learn/best_swap.cpp``)."""
-
-    _fields_ = [  # noqa: RUF012
-        ("n", Int), ("count", Int), ("matrix", Doubles), ("medoids", Ints), ("swap", Ints), ("gain", Doubles),
-    ]  # fmt: skip
 
 
 _swap = entry("best_swap", Medoids)

@@ -303,19 +303,15 @@ def _joined(D: Distributions, control: Any) -> Distributions:
 # -------------------------------------------------------------------------------------------------------------- splits
 
 
-class Splits(Record):
+class Splits(
+    Record, n=Int, n_kept=Int, n_strata=Int, place=Ints, weights=Doubles, order=Ints, starts=Ints, members=Ints,
+    taken=Ints, seed=Int, own=Int, low=Int, high=Int,
+):  # fmt: skip
     """Two bags, and which of their splits are wanted (``native/learn/splits.cpp``)."""
 
-    _fields_ = [  # noqa: RUF012
-        ("n", Int), ("n_kept", Int), ("n_strata", Int), ("place", Ints), ("weights", Doubles), ("order", Ints),
-        ("starts", Ints), ("members", Ints), ("taken", Ints), ("seed", Int), ("own", Int), ("low", Int), ("high", Int),
-    ]  # fmt: skip
 
-
-class SplitsOut(Record):
+class SplitsOut(Record, offsets=Ints, index=Ints, masses=Doubles, empty=Ints):
     """Where histograms go (``native/learn/splits.cpp``)."""
-
-    _fields_ = [("offsets", Ints), ("index", Ints), ("masses", Doubles), ("empty", Ints)]  # noqa: RUF012
 
 
 _split_histograms = entry("split_histograms", Splits, SplitsOut)

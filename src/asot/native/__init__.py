@@ -3,8 +3,7 @@
 Python decides, C++ loops. A room that needs a compiled loop writes it in a folder of its own here
 (``native/exact/shared_cost.cpp`` for ``exact/shared_cost.py``) and declares it where it is called::
 
-    class SharedCost(Record):
-        _fields_ = [("k", Int), ("l", Int), ("unit", Doubles)]
+    class SharedCost(Record, k=Int, l=Int, unit=Doubles): ...
 
     _solve = entry("shared_cost_tile", SharedCost, Tile)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Callable
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,8 +58,24 @@ Ints, ShortInts, Shorts, Bytes = map(_array_of, ("int64", "int32", "int16", "int
 Doubles, Floats = map(_array_of, ("float64", "float32"))
 
 
-class Record(ctypes.Structure):
+if TYPE_CHECKING:
+    from _ctypes import _PyCStructType as StructureType
+else:
+    StructureType = type(ctypes.Structure)
+
+
+class _Fields(StructureType):
+    """The keywords in the first line of a record's class are its fields: ctypes must know them before it exists."""
+
+    def __new__(cls, name: str, bases: tuple[type, ...], own: dict[str, object], /, **fields: Any) -> Any:
+        return super().__new__(cls, name, bases, {"_fields_": list(fields.items()), **own}, **fields)
+
+
+class Record(ctypes.Structure, metaclass=_Fields):
     """A C struct: ``Tile(n=3, rows=rows, ...)``. Fields that are not given are 0 or null."""
+
+    def __init_subclass__(cls, **fields: Any) -> None:
+        super().__init_subclass__()
 
     def __init__(self, **given: Any) -> None:
         kinds, arrays = _kinds(type(self)), {}
@@ -94,12 +110,8 @@ def _kinds(kind: type[Record]) -> dict[str, np.dtype[Any] | None]:
     return {field[0]: getattr(field[1], "dtype", None) for field in kind._fields_}
 
 
-class Tile(Record):
+class Tile(Record, n=Int, rows=Ints, columns=Ints, values=Doubles, steps=ShortInts, stop=Ints):
     """Some pairs, and where their answers go (``native/common/records.hpp``)."""
-
-    _fields_ = [
-        ("n", Int), ("rows", Ints), ("columns", Ints), ("values", Doubles), ("steps", ShortInts), ("stop", Ints),
-    ]  # fmt: skip
 
 
 def tile_of(rows: Indices, columns: Indices, stop: Indices | None = None) -> tuple[Tile, Float, NDArray[np.int32]]:

@@ -40,8 +40,6 @@ class Condensed(SinkBase[Distances]):
     ``extras`` names fields that the result has even if there are no pairs, such as "lower".
     """
 
-    has_room = True
-
     def __init__(self, allocate: Callable[[int, Any], NDArray[Any]] = np.empty, extras: tuple[str, ...] = ()) -> None:
         self._allocate, self._extras = allocate, extras
         self._checked = False
@@ -325,20 +323,12 @@ def _mirror(matrix: NDArray[np.float64]) -> None:
         square += np.triu(square, 1).T
 
 
-class NewNeighbors(Record):
+class NewNeighbors(Record, n=Int, extras=Int, rows=Ints, others=Ints, values=Doubles, beside=Doubles):
     """Distances that come in (``native/run/keep_nearest.cpp``)."""
 
-    _fields_ = [  # noqa: RUF012
-        ("n", Int), ("extras", Int), ("rows", Ints), ("others", Ints), ("values", Doubles), ("beside", Doubles),
-    ]  # fmt: skip
 
-
-class KeptNeighbors(Record):
+class KeptNeighbors(Record, k=Int, extras=Int, distances=Doubles, indices=Ints, more=Doubles):
     """The nearest so far (``native/run/keep_nearest.cpp``)."""
-
-    _fields_ = [  # noqa: RUF012
-        ("k", Int), ("extras", Int), ("distances", Doubles), ("indices", Ints), ("more", Doubles),
-    ]  # fmt: skip
 
 
 _keep_nearest = entry("keep_nearest", NewNeighbors, KeptNeighbors)

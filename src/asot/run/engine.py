@@ -138,9 +138,8 @@ def run(
     """Solve every pair in threads of this process. ``more`` is said about the run in ``info``."""
     jobs = resources.jobs
     run: Run[Kept] = Run(pairs, sink, solver, notes, {**(more or {}), "n_jobs": jobs})
-    room = sink.room if sink.has_room else None
     with run.shown(resources.progress):
-        for tile in solved_tiles(pairs, solver, jobs, resources.budget, room=room):
+        for tile in solved_tiles(pairs, solver, jobs, resources.budget, room=sink.room):
             run.accept(tile)
     return run.result()
 

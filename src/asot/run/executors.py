@@ -168,11 +168,8 @@ def in_threads(function: Callable[[Item, Stop], object], items: Iterable[Item], 
 def in_pieces(work: Callable[[Item], object], pieces: Sequence[Item], n_jobs: int) -> None:
     """Run a function on every piece, over in no time: in threads if there are several of both, else right here."""
     n_jobs = min(n_jobs, len(pieces))
-    if n_jobs <= 1:
-        for piece in pieces:
-            work(piece)
-    else:
-        in_threads(lambda piece, _: work(piece), pieces, n_jobs)
+    for _ in local_executor(n_jobs, short=n_jobs <= 1).map(lambda piece, _: work(piece), pieces):
+        pass
 
 
 PIECE = 2**12
@@ -223,10 +220,8 @@ def _wait(future: Future[Answer]) -> Answer:
 # Matrix products by one thread: the package runs tiles side by side, never threads inside a product.
 
 
-@functools.cache
-def _matrix_products() -> ThreadpoolController:
-    """The thread pools behind NumPy's products; finding them takes longer than many calls."""
-    return ThreadpoolController()
+_matrix_products = functools.cache(ThreadpoolController)
+"""The thread pools behind NumPy's products; finding them takes longer than many calls."""
 
 
 def one_thread_per_product() -> Any:

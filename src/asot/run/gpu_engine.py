@@ -219,14 +219,13 @@ class _Gpu:
         with self._device:
             self._data: OnDevice = solver.on(number)
             _ready_for_streams(number)
-        self._make_fetch = fetch_for(sink, self._data)
-        self._turn = 0
+        self._sink, self._turn = sink, 0
 
     def launch(self, pairs: PairSet, start: int, stop: int) -> _Flight:
         stream = self._streams[self._turn % IN_FLIGHT]
         self._turn += 1
         with self._device, stream:
-            fetch = self._make_fetch(pairs, start, stop, stream)
+            fetch = fetch_for(self._sink, self._data, pairs, start, stop, stream)
             began = stream.record()
             fetch.enqueue(self._data.solve(pairs, start, stop))
             return _Flight(self, fetch, began, stream.record())

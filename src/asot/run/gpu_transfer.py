@@ -18,15 +18,10 @@ from asot._typing import Float, Indices
 from asot.gpu import cupy
 from asot.gpu.cuda import Variant, load
 from asot.run.pairs import AllPairs, CrossPairs, ListedPairs, PairSet, at_places
-from asot.run.protocols import EXTRAS, OPEN, DeviceSolution, OnDevice, SinkBase, Solution, Status, Tile, TilePlans
+from asot.run.protocols import EXTRAS, OPEN, DeviceSolution, OnDevice, SinkBase, Solution, Status, Tile
 
 PINNED_LIMIT = 2**30
 """Bytes of a result up to which it may live in page-locked memory, which a GPU writes at full speed by itself."""
-
-MakeFetch = Callable[[PairSet, int, int, Any], "Fetch"]
-
-SolveOpen = Callable[[ListedPairs], Any]
-"""Solves on the CPU the pairs that a GPU could not solve."""
 
 
 def variants(shared_memory: int) -> Iterator[Variant]:
@@ -34,23 +29,18 @@ def variants(shared_memory: int) -> Iterator[Variant]:
     yield "reduce", {}
 
 
-def fetch_for(sink: SinkBase[Any], data: OnDevice) -> MakeFetch:
-    """How answers get from the solver's ``data`` on a GPU to this sink."""
-
-    def make(pairs: PairSet, start: int, stop: int, stream: Any) -> Fetch:
-        own = pairs, start, stop, stream
-        if data.has_trees or not data.is_finished:
-            return FetchAll(*own, data, None)
-        solve_open = data.solve_open if data.leaves_open else None
-        wants_all = solve_open is not None and data.gives_bounds
-        limits = None if wants_all else sink.limits()
-        if limits is not None:
-            return FetchNear(*own, limits, solve_open)
-        if sink.edges is not None and not wants_all:
-            return FetchCounts(*own, sink.edges, solve_open)
-        return FetchAll(*own, data, sink.room)
-
-    return make
+def fetch_for(sink: SinkBase[Any], data: OnDevice, pairs: PairSet, start: int, stop: int, stream: Any) -> Fetch:
+    """How the answers of a tile get from the solver's ``data`` on a GPU to this sink."""
+    own = pairs, start, stop, stream, data
+    if not data.is_finished:
+        return FetchAll(*own, None)
+    wants_all = data.leaves_open and data.gives_bounds
+    limits = None if wants_all else sink.limits()
+    if limits is not None:
+        return FetchNear(*own, limits)
+    if sink.edges is not None and not wants_all:
+        return FetchCounts(*own, sink.edges)
+    return FetchAll(*own, sink.room)
 
 
 @dataclass(eq=False)
@@ -61,6 +51,7 @@ class Fetch:
     start: int
     stop: int
     stream: Any
+    data: OnDevice
     n_mended: int = field(default=0, init=False)
     """Pairs that the CPU had to solve."""
     n_exact: int = field(default=0, init=False)
@@ -108,7 +99,6 @@ class Fetch:
 class FetchAll(Fetch):
     """Every answer, in pair order: straight into the sink's own memory if it has room for them."""
 
-    data: OnDevice
     room: Callable[[int, int, tuple[str, ...]], Solution | None] | None
 
     def enqueue(self, solution: DeviceSolution) -> None:
@@ -129,18 +119,13 @@ class FetchAll(Fetch):
         if self._room is None:
             answers = {name: getattr(self._solution, name) for name in ("values", "status", "n_iter", *EXTRAS)}
             told = {name: self.host(array) for name, array in answers.items() if array is not None}
-            sink.accept(Tile(self.start, self._mended(Solution(**told, plans=self._plans())), self.pairs))
+            plans = self._solution.plans and [self.host(array) for array in self._solution.plans]
+            sink.accept(Tile(self.start, self._mended(Solution(**told, plans=plans)), self.pairs))
         else:
             if not self._sent:
                 self._copy(self._room, wait=True)
             self._mended(self._room)
         return unfinished
-
-    def _plans(self) -> TilePlans | None:
-        if not self.data.has_trees:
-            return None
-        trees = tuple(self.host(array) for array in self._solution.trees)
-        return self.data.read_trees(self.pairs, self.start, self.stop, trees)
 
     def _mended(self, solution: Solution) -> Solution:
         """The same answers, after the CPU has solved the pairs that the GPU could not, and finished all if it must."""
@@ -159,35 +144,67 @@ class FetchAll(Fetch):
         return finished
 
 
+class FetchPicked(Fetch):
+    """Pairs of a tile that the GPU picks out: those within limits, and those that it could not solve."""
+
+    def pick(self, solution: DeviceSolution, limits: Any) -> None:
+        """Enqueue the search for them."""
+        size = self.size
+        self._rows, self._columns = cupy.empty(size, cupy.int32), cupy.empty(size, cupy.int32)
+        self._values, self._count = cupy.empty(size, cupy.float64), cupy.zeros(1, cupy.uint64)
+        self._has_error = solution.error is not None
+        error: Any = solution.error if self._has_error else cupy.empty(0, cupy.float64)
+        self._error = cupy.empty(len(error), cupy.float64)
+        self.launch(
+            "keep_near", *pair_arguments(self.pairs, self.start, self.stop), np.int64(self.start), np.int64(size),
+            solution.values, solution.status, limits, np.int32(self.pairs.symmetric),
+            self._rows, self._columns, self._values, error, self._error, self._count,
+        )  # fmt: skip
+        self._count_soon = self.soon(self._count)
+
+    def picked(self) -> tuple[Indices, Indices, Float, Float | None]:
+        """Rows, columns, values and errors, after the CPU has solved those that were open."""
+        n, pairs = int(self._count_soon[0]), self.pairs
+        rows, columns = self.host(self._rows[:n]).astype(np.int64), self.host(self._columns[:n]).astype(np.int64)
+        values = self.host(self._values[:n])
+        error = self.host(self._error[:n]) if self._has_error else None
+        left = np.flatnonzero(np.isnan(values))
+        if self.data.leaves_open and len(left):
+            listed = np.stack([rows[left], columns[left]], axis=1)
+            solved = self.data.solve_open(ListedPairs(listed, pairs.n_rows, pairs.n_columns, pairs.symmetric))
+            values[left] = solved.values
+            if error is not None:
+                error[left] = solved.error
+            self.n_mended = len(left)
+        return rows, columns, values, error
+
+
 @dataclass(eq=False)
-class FetchNear(Fetch):
-    """Pairs within the limits (n_rows,) that the sink had at the launch, and those left to ``solve_open``."""
+class FetchNear(FetchPicked):
+    """Pairs within the limits (n_rows,) that the sink had at the launch."""
 
     limits: Float
-    solve_open: SolveOpen | None
 
     def __post_init__(self) -> None:
         self._limits = cupy.asarray(self.limits)  # now, because after the solver this copy would wait for it
 
     def enqueue(self, solution: DeviceSolution) -> None:
         super().enqueue(solution)
-        self._kept = _Kept(self, solution, self._limits)
+        self.pick(solution, self._limits)
 
     def deliver(self, sink: Any) -> int:
         unfinished = super().deliver(sink)
-        rows, columns, values, error = self._kept.mended(self, self.solve_open)
-        nothing = np.empty(0, np.int8), np.empty(0, np.int32)
-        near = Solution(values, *nothing, error=error)
+        rows, columns, values, error = self.picked()
+        near = Solution(values, np.empty(0, np.int8), np.empty(0, np.int32), error=error)
         sink.accept(Tile(self.start, near, self.pairs, (rows, columns)))
         return unfinished
 
 
 @dataclass(eq=False)
-class FetchCounts(Fetch):
-    """How many values lie between edges (B + 1,), with those that ``solve_open`` has to find."""
+class FetchCounts(FetchPicked):
+    """How many values lie between edges (B + 1,)."""
 
     edges: Float
-    solve_open: SolveOpen | None
 
     def __post_init__(self) -> None:
         self._edges_there = cupy.asarray(self.edges)
@@ -199,51 +216,16 @@ class FetchCounts(Fetch):
         answers = np.int64(self.size), solution.values, solution.status
         self.launch("count_bins", *answers, self._edges_there, np.int32(n_edges), self._counts)
         self._counted = self.soon(self._counts)
-        self._open = None if self.solve_open is None else _Kept(self, solution, cupy.empty(0))
+        if self.data.leaves_open:
+            self.pick(solution, cupy.empty(0))
 
     def deliver(self, sink: Any) -> int:
         unfinished = super().deliver(sink)
         counts = self._counted
-        if self._open is not None:
-            values = self._open.mended(self, self.solve_open)[2]
-            counts = counts + np.histogram(values, self.edges)[0].astype(counts.dtype)
+        if self.data.leaves_open:
+            counts = counts + np.histogram(self.picked()[2], self.edges)[0].astype(counts.dtype)
         sink.add(counts)
         return unfinished
-
-
-class _Kept:
-    """Pairs of a tile that a GPU has picked out: those within limits, and those that it could not solve."""
-
-    def __init__(self, fetch: Fetch, solution: DeviceSolution, limits: Any) -> None:
-        size = fetch.size
-        self._rows, self._columns = cupy.empty(size, cupy.int32), cupy.empty(size, cupy.int32)
-        self._values, self._count = cupy.empty(size, cupy.float64), cupy.zeros(1, cupy.uint64)
-        self._has_error = solution.error is not None
-        error: Any = solution.error if self._has_error else cupy.empty(0, cupy.float64)
-        self._error = cupy.empty(len(error), cupy.float64)
-        fetch.launch(
-            "keep_near", *pair_arguments(fetch.pairs, fetch.start, fetch.stop), np.int64(fetch.start), np.int64(size),
-            solution.values, solution.status, limits, np.int32(fetch.pairs.symmetric),
-            self._rows, self._columns, self._values, error, self._error, self._count,
-        )  # fmt: skip
-        self._count_soon = fetch.soon(self._count)
-
-    def mended(self, fetch: Fetch, solve_open: SolveOpen | None) -> tuple[Indices, Indices, Float, Float | None]:
-        """Rows, columns, values and errors, after ``solve_open`` has solved those that were open."""
-        n, host = int(self._count_soon[0]), fetch.host
-        rows, columns = host(self._rows[:n]).astype(np.int64), host(self._columns[:n]).astype(np.int64)
-        values = host(self._values[:n])
-        error = host(self._error[:n]) if self._has_error else None
-        left = np.flatnonzero(np.isnan(values))
-        if solve_open is not None and len(left):
-            pairs = fetch.pairs
-            listed = np.stack([rows[left], columns[left]], axis=1)
-            solved = solve_open(ListedPairs(listed, pairs.n_rows, pairs.n_columns, pairs.symmetric))
-            values[left] = solved.values
-            if error is not None:
-                error[left] = solved.error
-            fetch.n_mended = len(left)
-        return rows, columns, values, error
 
 
 def pinned_empty(size: int, dtype: Any) -> NDArray[Any]:

@@ -39,32 +39,22 @@ OPEN = 100
 class Status(enum.IntEnum):
     """How the solve of a pair ended. ``Status(r.status[t]).text`` is a readable sentence."""
 
-    OPTIMAL = 0
-    CONVERGED = 1
-    FIXED_ITERATIONS = 2
-    MAX_ITER = 3
-    EXACT = 4
-    ON_ANCHORS = 5
-    ESTIMATED = 6
-    UNKNOWN = 7
-    BEST_FOUND = 8
+    text: str
 
-    @property
-    def text(self) -> str:
-        return _STATUS_TEXTS[self]
+    def __new__(cls, number: int, text: str) -> Status:
+        member = int.__new__(cls, number)
+        member._value_, member.text = number, text
+        return member
 
-
-_STATUS_TEXTS = {
-    Status.OPTIMAL: "exact: optimality was proven by the dual",
-    Status.CONVERGED: "entropic: the marginals are met to the tolerance",
-    Status.FIXED_ITERATIONS: "entropic: ran the requested number of iterations; convergence was not tested",
-    Status.MAX_ITER: "entropic: stopped at max_iter before the tolerance was met; raise max_iter, reg or tol",
-    Status.EXACT: "exact: solved on the original points",
-    Status.ON_ANCHORS: "on the anchors: optimal there, but its error as an estimate of W_1 is not known",
-    Status.ESTIMATED: "estimated: corrected by a fit to exact pairs; `error` is the expected error",
-    Status.BEST_FOUND: "Gromov–Wasserstein: the best plan found, so an upper bound; `lower` is proven",
-    Status.UNKNOWN: "unknown: read from a file that does not say how the pair was solved",
-}
+    OPTIMAL = 0, "exact: optimality was proven by the dual"
+    CONVERGED = 1, "entropic: the marginals are met to the tolerance"
+    FIXED_ITERATIONS = 2, "entropic: ran the requested number of iterations; convergence was not tested"
+    MAX_ITER = 3, "entropic: stopped at max_iter before the tolerance was met; raise max_iter, reg or tol"
+    EXACT = 4, "exact: solved on the original points"
+    ON_ANCHORS = 5, "on the anchors: optimal there, but its error as an estimate of W_1 is not known"
+    ESTIMATED = 6, "estimated: corrected by a fit to exact pairs; `error` is the expected error"
+    UNKNOWN = 7, "unknown: read from a file that does not say how the pair was solved"
+    BEST_FOUND = 8, "Gromov–Wasserstein: the best plan found, so an upper bound; `lower` is proven"
 
 
 EXTRAS = ("marginal_error", "lower", "upper", "error")
@@ -82,7 +72,7 @@ class Solution:
     lower: Float | None = None  # (P,)
     upper: Float | None = None  # (P,)
     error: Float | None = None  # (P,)
-    plans: TilePlans | None = None
+    plans: Any = None  # TilePlans, where they are wanted
 
 
 def empty_solution(n_pairs: int) -> Solution:
@@ -122,11 +112,11 @@ class TilePlans(NamedTuple):
     """(P, l)."""
 
 
-@dataclass(frozen=True)
 class DeviceSolution(Solution):
-    """Answers for the P pairs of a tile, still on a GPU: CuPy arrays, ready when the stream that makes them is."""
+    """Answers for the P pairs of a tile, still on a GPU: CuPy arrays, ready when the stream that makes them is.
 
-    trees: Any = None  # a tuple of arrays (P, …) that `OnDevice.read_trees` understands once they are on the host
+    ``plans`` are any arrays (P, …), of which `OnDevice.finish_on_host` then makes plans.
+    """
 
 
 def empty_on_device(n_pairs: int) -> DeviceSolution:
@@ -225,9 +215,6 @@ class OnDevice(ABC):
     gives_bounds = False
     """Whether answers have bounds, which sinks then want of every pair that they keep."""
 
-    has_trees = False
-    """Whether answers come with trees, which `read_trees` understands."""
-
     is_finished = True
     """Whether answers are those of the call; if not, all of them are sent to the host, for `finish_on_host`."""
 
@@ -238,10 +225,6 @@ class OnDevice(ABC):
     def solve_open(self, pairs: ListedPairs) -> Any:
         """Answers, on the CPU, for pairs that the GPU has left open: whatever has the fields of a `Solution`."""
         raise NotImplementedError(f"{type(self).__name__} leaves no pair open")
-
-    def read_trees(self, pairs: PairSet, start: int, stop: int, trees: tuple[NDArray[Any], ...]) -> TilePlans:
-        """Plans and potentials of a tile from its trees, once they are on the host."""
-        raise NotImplementedError(f"{type(self).__name__} has no trees")
 
     def finish_on_host(self, found: Solution, rows: Indices, columns: Indices) -> Solution:
         """The answers of the call, on the host, from what the GPU has found of these pairs."""
@@ -307,9 +290,6 @@ class SinkBase(Sink[T_co]):
 
     only_values = False
     """Whether it drops bounds and errors; calls that would give them then refuse it."""
-
-    has_room = False
-    """Whether `room` gives any."""
 
     takes_work = False
     """Whether it cuts whole runs into pieces of its own: then `take` is called, and nothing else."""

@@ -34,13 +34,11 @@ _PAIRS = 8  # pairs that a thread solves at a time
 _POINTS = 256  # points at which a thread evaluates potentials at a time
 
 
-class PoolPotentials(Record):
+class PoolPotentials(
+    Record, d=Int, width=Int, stride=Int, count=Int, support=Doubles, code=Int, order=Double, starts=Ints, place=Ints,
+    heights=Doubles,
+):  # fmt: skip
     """Potentials on some points, and the metric that extends them (``native/search/tables.cpp``)."""
-
-    _fields_ = [  # noqa: RUF012
-        ("d", Int), ("width", Int), ("stride", Int), ("count", Int), ("support", Doubles), ("code", Int),
-        ("order", Double), ("starts", Ints), ("place", Ints), ("heights", Doubles),
-    ]  # fmt: skip
 
 
 _extend = entry("extend_potentials", PoolPotentials, Doubles, Int, Doubles, Ints)

@@ -10,24 +10,17 @@ from asot.run.executors import Stop
 from asot.search.sweep import Shape
 
 
-class BoundTables(Record):
+class BoundTables(
+    Record, n=Int, coarse=Floats, fine=Floats, mixed=Floats, tail=Floats, pool=Floats, n_groups=Int, n_mixed=Int,
+    n_tail=Int, n_pool=Int, code=Int, order=Double, relative=Double, absolute=Double, pool_relative=Double,
+    pool_absolute=Double, group_stride=Int, row_stride=Int, means=Floats, brief=Shorts, step=Double,
+    step_absolute=Double,
+):  # fmt: skip
     """Means of sorted coordinates and of potentials, and how far a bound computed from them may be off."""
 
-    _fields_ = [  # noqa: RUF012
-        ("n", Int), ("coarse", Floats), ("fine", Floats), ("mixed", Floats), ("tail", Floats), ("pool", Floats),
-        ("n_groups", Int), ("n_mixed", Int), ("n_tail", Int), ("n_pool", Int), ("code", Int), ("order", Double),
-        ("relative", Double), ("absolute", Double), ("pool_relative", Double), ("pool_absolute", Double),
-        ("group_stride", Int), ("row_stride", Int), ("means", Floats), ("brief", Shorts), ("step", Double),
-        ("step_absolute", Double),
-    ]  # fmt: skip
 
-
-class SearchLimits(Record):
+class SearchLimits(Record, column_start=Int, within=Int, limits=Doubles, settled=Ints, stop=Ints):
     """Which pairs of a search matter (``native/search/limits.hpp``)."""
-
-    _fields_ = [  # noqa: RUF012
-        ("column_start", Int), ("within", Int), ("limits", Doubles), ("settled", Ints), ("stop", Ints),
-    ]  # fmt: skip
 
 
 def search_limits(
@@ -38,47 +31,31 @@ def search_limits(
     return SearchLimits(column_start=shape.column_start, within=shape.within, limits=limits, settled=settled, stop=stop)
 
 
-class NearestLists(Record):
+class NearestLists(Record, top=Int, count=Int, columns=Ints, bounds=Doubles):
     """For every row its nearest columns by some bound (``native/search/limits.hpp``)."""
 
-    _fields_ = [("top", Int), ("count", Int), ("columns", Ints), ("bounds", Doubles)]  # noqa: RUF012
 
-
-class PossiblePairs(Record):
+class PossiblePairs(Record, start=Int, first=Int, n_columns=Int, possible=Bytes):
     """Where it is marked which pairs are left."""
 
-    _fields_ = [("start", Int), ("first", Int), ("n_columns", Int), ("possible", Bytes)]  # noqa: RUF012
 
-
-class QueryBounds(Record):
+class QueryBounds(Record, query=Int, first=Int, n=Int, rows=Ints, limit=Double, bounds=Doubles):
     """One row against members of another table, and where its bounds go."""
 
-    _fields_ = [  # noqa: RUF012
-        ("query", Int), ("first", Int), ("n", Int), ("rows", Ints), ("limit", Double), ("bounds", Doubles),
-    ]  # fmt: skip
 
-
-class ProjectedMembers(Record):
+class ProjectedMembers(Record, points=Floats, masses=Doubles, ends=Ints, words=ShortInts, n_words=Int):
     """Points of members in a few coordinates (``native/search/projected.cpp``)."""
 
-    _fields_ = [  # noqa: RUF012
-        ("points", Floats), ("masses", Doubles), ("ends", Ints), ("words", ShortInts), ("n_words", Int),
-    ]  # fmt: skip
 
-
-class ProjectedQuery(Record):
+class ProjectedQuery(
+    Record, n=Int, stride=Int, used=Int, points=Floats, masses=Doubles, code=Int, relative=Double, absolute=Double,
+    equal=Double,
+):  # fmt: skip
     """Points of a query in the same coordinates, and how far a bound may be off."""
 
-    _fields_ = [  # noqa: RUF012
-        ("n", Int), ("stride", Int), ("used", Int), ("points", Floats), ("masses", Doubles), ("code", Int),
-        ("relative", Double), ("absolute", Double), ("equal", Double),
-    ]  # fmt: skip
 
-
-class ProjectedBounds(Record):
+class ProjectedBounds(Record, n=Int, rows=Ints, limit=Double, bounds=Doubles):
     """Members whose bounds may grow."""
-
-    _fields_ = [("n", Int), ("rows", Ints), ("limit", Double), ("bounds", Doubles)]  # noqa: RUF012
 
 
 nearest = entry("cascade_nearest", BoundTables, SearchLimits, NearestLists, Int, Int, Int)

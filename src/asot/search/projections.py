@@ -69,13 +69,11 @@ class Projections:
     absolute: float
 
 
-class SortedMasses(Record):
+class SortedMasses(
+    Record, n_points=Int, shares=Int, order=Ints, y=Doubles, starts=Ints, owners=Ints, masses=Doubles, filled=Doubles,
+    bins=Doubles,
+):  # fmt: skip
     """Who has the points along an axis, and where integrals go (``native/search/tables.cpp``)."""
-
-    _fields_ = [  # noqa: RUF012
-        ("n_points", Int), ("shares", Int), ("order", Ints), ("y", Doubles), ("starts", Ints), ("owners", Ints),
-        ("masses", Doubles), ("filled", Doubles), ("bins", Doubles),
-    ]  # fmt: skip
 
 
 _fill_shares = entry("fill_shares", SortedMasses)

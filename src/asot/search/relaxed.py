@@ -43,33 +43,23 @@ _COLUMN_POINTS = 8192  # with which a block has at most 32 MiB of costs, unless 
 # ------------------------------------------------------------------------------------------------ what kernels take
 
 
-class RelaxedPoints(Record):
+class RelaxedPoints(
+    Record, n_points=Int, d=Int, offsets=Ints, names=Ints, masses=Ints, points=Doubles, near_center=Floats,
+    squares=Floats, table=Doubles, prices=Floats,
+):  # fmt: skip
     """Who has which distinct point, and with what mass (``native/search/relaxed_costs.hpp``)."""
 
-    _fields_ = [  # noqa: RUF012
-        ("n_points", Int), ("d", Int), ("offsets", Ints), ("names", Ints), ("masses", Ints), ("points", Doubles),
-        ("near_center", Floats), ("squares", Floats), ("table", Doubles), ("prices", Floats),
-    ]  # fmt: skip
 
-
-class RelaxedCost(Record):
+class RelaxedCost(Record, code=Int, order=Double, transform=Int, power=Double, error=Double, cancels=Int):
     """What shipping a unit of mass costs: a power of the ground distance (``native/search/relaxed_costs.hpp``)."""
 
-    _fields_ = [  # noqa: RUF012
-        ("code", Int), ("order", Double), ("transform", Int), ("power", Double), ("error", Double), ("cancels", Int),
-    ]  # fmt: skip
 
-
-class RelaxedRange(Record):
+class RelaxedRange(Record, low=Int, high=Int, first=Int, last=Int):
     """Some rows and some columns."""
 
-    _fields_ = [("low", Int), ("high", Int), ("first", Int), ("last", Int)]  # noqa: RUF012
 
-
-class SinglePairs(Record):
+class SinglePairs(Record, n=Int, rows=Ints, columns=Ints, possible=Bytes):
     """Some pairs, and where it is marked which of them are left."""
-
-    _fields_ = [("n", Int), ("rows", Ints), ("columns", Ints), ("possible", Bytes)]  # noqa: RUF012
 
 
 _bounds = entry("relaxed_bounds", RelaxedPoints, RelaxedCost, RelaxedRange, Doubles, Ints)

@@ -27,20 +27,15 @@ POWER_SECONDS, GAP_SECONDS = 3e-8, 5e-10
 """Of one |x - y|^p, and of one |x - y|."""
 
 
-class GromovSpaces(Record):
+class GromovSpaces(
+    Record, start=Ints, matrix_at=Ints, distance=Doubles, mass=Doubles, quantiles=Doubles, features=Doubles, bins=Int,
+    dim=Int, most=Int, p=Double, alpha=Double, starts=Int, max_steps=Int, tolerance=Double,
+):  # fmt: skip
     """A collection of spaces (``native/gromov/spaces.hpp``)."""
 
-    _fields_ = (
-        ("start", Ints), ("matrix_at", Ints), ("distance", Doubles), ("mass", Doubles), ("quantiles", Doubles),
-        ("features", Doubles), ("bins", Int), ("dim", Int), ("most", Int), ("p", Double), ("alpha", Double),
-        ("starts", Int), ("max_steps", Int), ("tolerance", Double),
-    )  # fmt: skip
 
-
-class GromovAnswers(Record):
+class GromovAnswers(Record, lower=Doubles, first=Doubles, gap=Doubles, plan=Doubles):
     """What a tile answers beside energies (``native/gromov/spaces.hpp``)."""
-
-    _fields_ = (("lower", Doubles), ("first", Doubles), ("gap", Doubles), ("plan", Doubles))
 
 
 class Energies(NamedTuple):

@@ -28,13 +28,11 @@ from asot_paper.baselines.checks import as_reg_of_points, refuse_large_pairs
 from asot_paper.baselines.merged import MergedCollection, MergedPoints, merged_points
 
 
-class EntropicRuns(Record):
+class EntropicRuns(
+    Record, most_rows=Int, most_columns=Int, scale=Double, at_target=Int, max_iter=Int, look_every=Int, tol=Double,
+    error=Doubles,
+):  # fmt: skip
     """How the pairs of a tile are iterated (``native/baselines/eot.cpp``)."""
-
-    _fields_ = [  # noqa: RUF012
-        ("most_rows", Int), ("most_columns", Int), ("scale", Double), ("at_target", Int), ("max_iter", Int),
-        ("look_every", Int), ("tol", Double), ("error", Doubles),
-    ]  # fmt: skip
 
 
 _solve_tile = entry("entropic_tile", MergedCollection, EntropicRuns, Tile)

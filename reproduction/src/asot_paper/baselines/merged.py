@@ -21,13 +21,11 @@ LARGEST_EXPONENT = 1023
 """Of a power of two in float64."""
 
 
-class MergedCollection(Record):
+class MergedCollection(
+    Record, offsets=Ints, masses=Doubles, counts=Doubles, used_offsets=Ints, used=ShortInts, packed_offsets=Ints,
+    packed=Doubles, dim=Int,
+):  # fmt: skip
     """`MergedPoints`, as kernels see them (``native/baselines/merged.hpp``)."""
-
-    _fields_ = [  # noqa: RUF012
-        ("offsets", Ints), ("masses", Doubles), ("counts", Doubles), ("used_offsets", Ints), ("used", ShortInts),
-        ("packed_offsets", Ints), ("packed", Doubles), ("dim", Int),
-    ]  # fmt: skip
 
 
 class MergedPoints(NamedTuple):

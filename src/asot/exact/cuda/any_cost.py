@@ -16,6 +16,7 @@ from asot.exact.any_cost import ExactAnyCost
 from asot.exact.cuda.points import BYTES_PER_PAIR, DEPTH, LEAST_PAIRS, MOST_PAIRS, TILE_SECONDS, working_bytes
 from asot.exact.cuda.points_plan import BLOCKS, BlockClass, classes_for
 from asot.exact.unmatched import CONSTANT_SLACK
+from asot.gpu import cupy
 from asot.gpu.cuda import Variant, load, load_all
 from asot.results.distances import Distances
 from asot.results.sinks import distances_of
@@ -68,8 +69,6 @@ class _AnyCostOnDevice(OnDevice):
     """What all pairs share, on one GPU."""
 
     def __init__(self, host: ExactAnyCostCuda, device: int) -> None:
-        import cupy
-
         solver = host.solver
         attributes = cupy.cuda.Device(device).attributes
         self._host, self._n_blocks = host, int(attributes["MultiProcessorCount"])
@@ -110,8 +109,6 @@ class _AnyCostOnDevice(OnDevice):
         return distances_of(pairs, self._host.solver, n_jobs=self._host.n_jobs, progress=False)
 
     def solve(self, pairs: PairSet, start: int, stop: int) -> DeviceSolution:
-        import cupy
-
         count, n = stop - start, len(self._launches)
         solution = empty_on_device(count)
         answers = solution.values, solution.status, solution.n_iter

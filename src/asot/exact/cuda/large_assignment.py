@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from asot.exact.cuda.own_costs import DeviceMatrices, DevicePlans
+from asot.gpu import cupy
 from asot.gpu.cuda import Variant, load
 
 THREADS = 1024
@@ -49,8 +50,6 @@ def solve(count: int, n: int, costs: DeviceMatrices, plans: DevicePlans, refused
     """Assign the rows of ``count`` problems of n × n to columns, on the current stream. Of the plans, only what is used
     is written; the caller fills them with zeros. ``refused`` (1,) int32 becomes 1 if a problem is refused, and keeps
     its zeros, or if its costs are of too different sizes."""
-    import cupy
-
     blocks, nodes = -(-n // TILE), -(-n // THREADS)
     memory = cupy.zeros(count * (COUNTERS_BYTES + NODE_BYTES * n), dtype=np.int8)
     tables = cupy.empty(count * n * n, dtype=np.int64)

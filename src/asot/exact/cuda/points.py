@@ -32,6 +32,7 @@ from asot.exact.cuda.points_plan import (
     classes_for,
 )
 from asot.exact.points import quantize_sparse
+from asot.gpu import cupy
 from asot.gpu.cuda import Variant, load, load_all
 from asot.ground.metrics import ON_GPUS, Ground
 from asot.results.distances import Distances
@@ -39,7 +40,7 @@ from asot.results.sinks import distances_of
 from asot.run import gpu_engine
 from asot.run.gpu_transfer import pair_arguments
 from asot.run.pairs import ListedPairs, PairSet
-from asot.run.protocols import DeviceSolution, DeviceSolver, OnDevice
+from asot.run.protocols import DeviceSolution, DeviceSolver, OnDevice, empty_on_device
 
 TILE_SECONDS = 0.05
 BYTES_PER_PAIR = 64  # answers, indices of listed pairs, and a place on the list of every class
@@ -88,8 +89,6 @@ class Limits(NamedTuple):
 
     def arguments(self) -> tuple[Any, ...]:
         """Of ``classify_pairs``, on the current GPU."""
-        import cupy
-
         n_features, n = self.profiles.shape
         shape = np.int32(self.n_sorted), np.int32(n_features - PROFILE_SHARES * self.n_sorted), np.int64(n)
         slack = np.float64(self.relative), np.float64(self.absolute)
@@ -199,8 +198,6 @@ class ExactPointsOnDevice(OnDevice):
     """What all pairs share, on one GPU, with the kernels that solve them."""
 
     def __init__(self, host: ExactPointsCuda, device: int) -> None:
-        import cupy
-
         attributes = cupy.cuda.Device(device).attributes
         self._n_blocks = int(attributes["MultiProcessorCount"])
         shared = int(attributes["MaxSharedMemoryPerBlockOptin"])
@@ -242,12 +239,8 @@ class ExactPointsOnDevice(OnDevice):
         return self._host.solve_on_cpu(pairs)
 
     def solve(self, pairs: PairSet, start: int, stop: int) -> DeviceSolution:
-        import cupy
-
         count, n = stop - start, len(self._classes)
-        solution = DeviceSolution(
-            cupy.empty(count), cupy.empty(count, dtype=np.int8), cupy.empty(count, dtype=np.int32)
-        )
+        solution = empty_on_device(count)
         lists, n_listed = cupy.empty((n, count), dtype=np.int32), cupy.zeros(n, dtype=np.int32)
         taken, column_start = cupy.zeros(n, dtype=np.int32), np.int32(self._host.column_start)
         which = (*pair_arguments(pairs, start, stop), np.int64(start))
@@ -286,8 +279,6 @@ class ExactPointsOnDevice(OnDevice):
         return load("points_prepare", self._metric).get_function(kernel)
 
     def _make_table(self, points: Any) -> Any:
-        import cupy
-
         n = len(points)
         table = cupy.empty((n, n))
         blocks = min((-(-n // TILE_SIDE)) ** 2, 16 * self._n_blocks)
@@ -299,8 +290,6 @@ class ExactPointsOnDevice(OnDevice):
 @functools.cache
 def _beside(device: int, number: int) -> Any:
     """A stream for the kernel of a class."""
-    import cupy
-
     return cupy.cuda.Stream(non_blocking=True)
 
 
@@ -311,6 +300,4 @@ def working_bytes(limit: int | None) -> int:
 
 def free_bytes() -> int:
     """Of the current GPU's memory."""
-    import cupy
-
     return int(cupy.cuda.Device().mem_info[0]) + int(cupy.get_default_memory_pool().free_bytes())

@@ -25,6 +25,7 @@ from asot.exact.cuda.tables import (
     warp_plan,
 )
 from asot.exact.price import shared_cost_gpu_seconds
+from asot.gpu import cupy
 from asot.gpu.cuda import Variant, load
 from asot.run.gpu_transfer import pair_arguments
 from asot.run.pairs import PairSet
@@ -63,13 +64,7 @@ class DeviceTrees(NamedTuple):
 class ExactCuda(DeviceSolver):
     """Prepared once from histograms and their cost; copies itself to GPUs.
 
-    Parameters
-    ----------
-    A : (N, k) float64, rows of total 1
-    B : (M, l) float64 or None for pairs within A
-    cost : (k, l) float64, finite and ≥ 0, of at most `MAX_NODES` nodes
-    cancel : bool
-        Cancel common mass. Only for a metric cost; see `asot.exact.cost_check`.
+    Parameters are those of `asot.exact.shared_cost.ExactSharedCost`, for costs of at most `MAX_NODES` nodes.
     """
 
     def __init__(self, A: Float, B: Float | None, cost: Float, *, cancel: bool) -> None:
@@ -149,8 +144,6 @@ class ExactOnDevice(OnDevice):
     """What all pairs share, on one GPU, with the kernel that solves them."""
 
     def __init__(self, host: ExactCuda, device: int) -> None:
-        import cupy
-
         attributes = cupy.cuda.Device(device).attributes
         self._geometry = host.geometry(attributes["MaxSharedMemoryPerBlockOptin"])
         self._n_blocks = attributes["MultiProcessorCount"]
@@ -180,8 +173,6 @@ class ExactOnDevice(OnDevice):
         return tuple(described)
 
     def _solve(self, pairs: PairSet, start: int, stop: int, trees: DeviceTrees) -> DeviceSolution:
-        import cupy
-
         count = stop - start
         threads, shared_bytes, defines = self._geometry
         defines = defines | {"TREES": int(trees is not self._no_trees)}
@@ -198,7 +189,5 @@ class ExactOnDevice(OnDevice):
 
 
 def _room_for_trees(n_pairs: int, n_nodes: int) -> DeviceTrees:
-    import cupy
-
     shape = (n_pairs, n_nodes)
     return DeviceTrees(cupy.empty(shape), cupy.empty(shape, dtype=np.int16), cupy.empty(shape))

@@ -47,13 +47,10 @@ ENOUGH_WARPS = 8
 """A table moves to shared memory if this many warps remain."""
 
 
-class NodeMasses(Record):
+class NodeMasses(
+    Record, n=Int, k=Int, histograms=Doubles, bits=Int, shift=Int, masses=Ints, first=Int, row_step=Int, step=Int
+):
     """Histograms, and where their masses go (``native/exact/node_masses.cpp``)."""
-
-    _fields_ = [  # noqa: RUF012
-        ("n", Int), ("k", Int), ("histograms", Doubles), ("bits", Int), ("shift", Int), ("masses", Ints),
-        ("first", Int), ("row_step", Int), ("step", Int),
-    ]  # fmt: skip
 
 
 _place_masses = entry("place_node_masses", NodeMasses)
