@@ -72,6 +72,14 @@ struct BracketScratch {
     }
 };
 
+// Ask for what is going to be read of a point: distinct points of a collection are more than caches hold, and waiting for
+// them would take a fifth of a pair's time.
+INLINE void ask_for(const BracketPoints& table, int64_t point) {
+    const double* own = table.points + point * table.width;
+    for (int64_t c = 0; c < table.width; c += LANES) __builtin_prefetch(own + c);
+    __builtin_prefetch(table.cell + point);
+}
+
 // Points where one distribution has more mass than the other, and how much more.
 INLINE void merge(const BracketScratch& s, const BracketPoints& table, int64_t a, int64_t b, int64_t& p, int64_t& q) {
     int64_t sources = 0, sinks = 0, i = table.offsets[a], j = table.offsets[b];
@@ -81,9 +89,11 @@ INLINE void merge(const BracketScratch& s, const BracketPoints& table, int64_t a
         const bool from_b = i == i_end || (j < j_end && table.point[j] <= table.point[i]);
         const int64_t surplus = (from_a ? table.masses[i] : 0) - (from_b ? table.masses[j] : 0);
         if (surplus > 0) {
+            ask_for(table, table.point[i]);
             s.supply[sources] = surplus;
             s.source[sources++] = table.point[i];
         } else if (surplus < 0) {
+            ask_for(table, table.point[j]);
             s.demand[sinks] = -surplus;
             s.sink[sinks++] = table.point[j];
         }
