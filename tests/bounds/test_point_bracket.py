@@ -14,7 +14,7 @@ from asot.data.distinct import sparse_histograms
 from asot.exact.shared_cost import ExactSharedCost
 from asot.exact.workspace import MASS_BITS
 
-LEAST, MOST_LOOKS, NOISE = 1.21, 128.0, 2.0**-16
+LEAST, MOST_LOOKS, NOISE = 1.01, 128.0, 2.0**-16
 STOP = np.zeros(1, dtype=np.int64)
 
 

@@ -8,7 +8,7 @@
 
 constexpr int MASS_BITS = 60;
 constexpr i64 EVERYTHING = 0x7fffffffffffffffll;
-constexpr double LEAST = 1.21, MOST_LOOKS = 128.0;  // which arcs are worth an exchange (native/bounds/point_bracket.cpp)
+constexpr double LEAST = 1.01, MOST_LOOKS = 128.0;  // which arcs are worth an exchange (native/bounds/point_bracket.cpp)
 constexpr float NOISE = 1.52587890625e-05f;
 
 // Both collections, one after the other, over distinct points that are numbered cell by cell.

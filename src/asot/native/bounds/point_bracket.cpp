@@ -20,7 +20,7 @@ struct LiftedPlan {
 // Arcs are worth an exchange if they cost that many times as much above their potentials as arcs do on average. Of n arcs,
 // fewer than n / (LEAST + n / MOST_LOOKS) < MOST_LOOKS do at first, so that work is linear in n. LEAST is an odd number: if
 // arcs are alike, none is on the edge, where rounding would decide.
-constexpr double LEAST = 1.21, MOST_LOOKS = 128.0;
+constexpr double LEAST = 1.01, MOST_LOOKS = 128.0;
 constexpr float NOISE = 0x1p-16f;  // of an arc's cost: to save less is not worth an exchange
 
 // Memory of one thread for a pair of p sources and q sinks.
@@ -78,6 +78,7 @@ INLINE void ask_for(const BracketPoints& table, int64_t point) {
     const double* own = table.points + point * table.width;
     for (int64_t c = 0; c < table.width; c += LANES) __builtin_prefetch(own + c);
     __builtin_prefetch(table.cell + point);
+    __builtin_prefetch(table.rest + point);
 }
 
 // Points where one distribution has more mass than the other, and how much more.
