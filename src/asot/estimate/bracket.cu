@@ -311,28 +311,32 @@ DEVICE int exchange(const Own& own, int arcs, int most, int lane) {
     for (int e = lane; e < arcs; e += 32) above += excess_of(own, e);
     above = warp_sum(above);
     const float least = above > 0 ? (float)((LEAST + arcs / MOST_LOOKS) * above / arcs) : 0;
-    for (int x = 0; x < arcs; x++) {
-        if (!(excess_of(own, x) > least)) continue;
-        const int y = partner(own, x, arcs, lane);
-        if (y < 0) continue;
-        const i64 more = own.moved[x] - own.moved[y];
-        if (more != 0 && arcs >= most) continue;
-        __syncwarp();  // all have read
-        if (lane == 0) {
-            if (more != 0) {
-                const int large = more > 0 ? x : y, small = more > 0 ? y : x;
-                own.from[arcs] = own.from[large];
-                own.to[arcs] = own.to[large];
-                own.moved[arcs] = more > 0 ? more : -more;
-                own.moved[large] = own.moved[small];
+    for (int base = 0; base < arcs; base += 32)
+        for (int next = 0;;) {  // the lane of the next arc: all are asked at once, and again after each exchange
+            const int e = base + lane;
+            const u32 dear = __ballot_sync(ALL_LANES, lane >= next && e < arcs && excess_of(own, e) > least);
+            if (!dear) break;
+            next = first_set(dear) + 1;
+            const int x = base + next - 1, y = partner(own, x, arcs, lane);
+            if (y < 0) continue;
+            const i64 more = own.moved[x] - own.moved[y];
+            if (more != 0 && arcs >= most) continue;
+            __syncwarp();  // all have read
+            if (lane == 0) {
+                if (more != 0) {
+                    const int large = more > 0 ? x : y, small = more > 0 ? y : x;
+                    own.from[arcs] = own.from[large];
+                    own.to[arcs] = own.to[large];
+                    own.moved[arcs] = more > 0 ? more : -more;
+                    own.moved[large] = own.moved[small];
+                }
+                const short sink = own.to[x];
+                own.to[x] = own.to[y];
+                own.to[y] = sink;
             }
-            const short sink = own.to[x];
-            own.to[x] = own.to[y];
-            own.to[y] = sink;
+            arcs += more != 0;
+            __syncwarp();
         }
-        arcs += more != 0;
-        __syncwarp();
-    }
     return arcs;
 }
 
