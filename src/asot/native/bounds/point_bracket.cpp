@@ -17,9 +17,9 @@ struct LiftedPlan {
     int64_t* count;                 // (1,)
 };
 
-// Arcs are worth an exchange if they cost that many times as much above their potentials as arcs do on average. Of n arcs,
-// fewer than n / (LEAST + n / MOST_LOOKS) < MOST_LOOKS do at first, so that work is linear in n. LEAST is an odd number: if
-// arcs are alike, none is on the edge, where rounding would decide.
+// An arc is worth an exchange if it costs LEAST + n / MOST_LOOKS times as much above its potentials as the n arcs do on
+// average. Fewer than MOST_LOOKS do at first, so that work is linear in n. LEAST is an odd number: if arcs are alike, none
+// is on the edge, where rounding would decide.
 constexpr double LEAST = 1.01, MOST_LOOKS = 128.0;
 constexpr float NOISE = 0x1p-16f;  // of an arc's cost: to save less is not worth an exchange
 
