@@ -134,6 +134,18 @@ def test_anchors_on_a_grid_whose_costs_tie(gpu):
     assert np.all(np.abs(emulated.values.get() - cpu.values) <= 1e-6 * cpu.values)
 
 
+@pytest.mark.parametrize("order", host.ORDERS)
+def test_exchanges_between_arcs_are_the_cpus(gpu, order):
+    gpu(order_seed=order)
+    rng = np.random.default_rng(0)
+    grid = [rng.integers(0, 4, (size, 3)).astype(float) for size in rng.integers(20, 50, 7)]  # many equal distances
+    assert_same(*both_ways(asot.Distributions.from_list(grid), k=12, level="points", give_bounds=True))
+    D = clouds(7, (20, 50), dim=4)
+    masses = rng.uniform(0.1, 1.0, len(D.points))
+    totals = np.repeat(np.add.reduceat(masses, D.offsets[:-1]), D.sizes)
+    assert_same(*both_ways(asot.Distributions(D.points, D.offsets, masses / totals), k=12, level="points"))
+
+
 @pytest.mark.parametrize(("k", "sizes"), [(2, (1, 4)), (20, (5, 40)), (40, (50, 60)), (70, (80, 90))])
 def test_every_size_of_a_team(gpu, k, sizes):
     gpu()

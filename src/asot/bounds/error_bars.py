@@ -185,6 +185,9 @@ class PointBounds(Bounds):
         """What a GPU needs: the points, the means (N, w) of all distributions, and the coordinates of both."""
         return self._table.arrays(), self._means, self._short
 
+    def identity(self) -> Identity:
+        return {**super().identity(), "plan": "lifted, with exchanges, 2"}
+
     def _bracket(self, trees: Trees, rows: Indices, columns: Indices, stop: Any) -> tuple[Float, Float]:
         return bracket(self._table, trees, rows, columns, self._short.exponent, stop)
 

@@ -5,7 +5,8 @@ from which cell to which. Two things are made of it:
 
 * *an upper bound*: each arc of the anchor plan takes its mass from the points of its first cell that lie toward the
   second, and what stays in a cell is joined in order of position. That is a plan on the original points; its price is
-  at least W_1.
+  at least W_1. Then arcs exchange sinks: of an arc that costs much more than the potentials of its ends (those of the
+  lower bound), and all others, the two that save most by it. So plans become cheaper, and remain plans.
 * *a lower bound*: every point takes the potential of its anchor, and c-transforms with the distances between the points
   make these potentials feasible. Feasible potentials are worth at most W_1. Each side begins once, and the better
   result counts.

@@ -38,7 +38,7 @@ DECAY, DOUBT = 0.85, 0.2
 less than anchors that are not needed. Trials with two numbers of anchors show the power itself; they count as much as
 the expectation if the logarithms of these numbers differ by `DOUBT`."""
 
-GAIN = {(False, 1): 1.0, (False, 2): 0.9, (False, 4): 0.83, (True, 1): 0.65, (True, 2): 0.53, (True, 4): 0.45}
+GAIN = {(False, 1): 1.0, (False, 2): 0.9, (False, 4): 0.83, (True, 1): 0.5, (True, 2): 0.4, (True, 4): 0.33}
 """By (bounds as features, spaces): the error relative to that of cheap features in one space (docs/method.md §13)."""
 
 SAFETY = 0.92

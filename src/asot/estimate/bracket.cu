@@ -8,6 +8,8 @@
 
 constexpr int MASS_BITS = 60;
 constexpr i64 EVERYTHING = 0x7fffffffffffffffll;
+constexpr double LEAST = 1.01, MOST_LOOKS = 128.0;  // which arcs are worth an exchange (native/bounds/point_bracket.cpp)
+constexpr float NOISE = 1.52587890625e-05f;
 
 // Both collections, one after the other, over distinct points that are numbered cell by cell.
 struct Table {
@@ -43,8 +45,14 @@ struct Own {
     int nodes;
 };
 
+// Exchanges may split arcs as long as there are fewer than this (`points` at either end).
+DEVICE int most_split(int points) { return 2 * points; }
+
+// Arcs of pairs of at most so many points each.
+DEVICE int most_arcs(int points, int nodes) { return max(2 * points + 2 * nodes + 2, most_split(2 * points)); }
+
 DEVICE Own lay_out(char* memory, float* far, int nodes, int points) {
-    const int arcs = 2 * points + 2 * nodes + 2;
+    const int arcs = most_arcs(points, nodes);
     const int words_at = 8 * (2 * points + 2 * nodes + arcs), shorts_at = words_at + 4 * (4 * points + 2 * nodes);
     const int floats_at = (shorts_at + 2 * (4 * nodes + 2 * arcs) + 7) / 8 * 8;
     Own own;
@@ -118,7 +126,7 @@ DEVICE double measure(const Table& table, const Own& own, int p, int q, int lane
 #pragma unroll
             for (int c = 0; c < WIDTH; c++) {
                 const float gap = y[c] - own.x[i * WIDTH + c];
-                sum += gap * gap;
+                sum = fmaf(gap, gap, sum);  // the bits of the CPU: exchanges compare sums of distances
             }
             own.distance[i * own.stride + j] = sqrtf(sum);
         }
@@ -133,8 +141,8 @@ DEVICE double measure(const Table& table, const Own& own, int p, int q, int lane
 
 #include "transforms.cuh"
 
-// The better of two feasible pairs of potentials: c-transforms that begin at the sources or at the sinks. Also the size
-// of the potentials it began with, which are counted from that of the first source.
+// The better of two feasible pairs of potentials: c-transforms that begin at the sources or at the sinks, whose result is
+// left in f and g. Also the size of the potentials it began with, which are counted from that of the first source.
 DEVICE double dual_bound(
     const Table& table, const Own& own, const double* potential, double scale, double more_scale, int p, int q,
     int lane, double* size
@@ -165,7 +173,11 @@ DEVICE double dual_bound(
         two += (double)own.supply[i] * own.f[i];
     }
     __syncwarp();
-    for (int j = lane; j < q; j += 32) two += (double)own.demand[j] * column_least(own, j, p);
+    for (int j = lane; j < q; j += 32) {
+        own.g[j] = column_least(own, j, p);
+        two += (double)own.demand[j] * own.g[j];
+    }
+    __syncwarp();
     *size = warp_max(most);
     return larger(warp_sum(one), warp_sum(two));
 }
@@ -265,6 +277,69 @@ DEVICE int lift(const Table& table, const Own& own, int n_arcs, int p, int q) {
     return arc;
 }
 
+DEVICE float length_of(const Own& own, int e) { return own.distance[own.from[e] * own.stride + own.to[e]]; }
+
+// What arc e costs above the potentials of its ends.
+DEVICE float excess_of(const Own& own, int e) {
+    const float above = length_of(own, e) - own.f[own.from[e]] - own.g[own.to[e]];
+    return (float)own.moved[e] * above;
+}
+
+// The arc with which arc x had best exchange sinks, the first of equals, or -1; every lane gets it.
+DEVICE int partner(const Own& own, int x, int arcs, int lane) {
+    const float* const row = own.distance + own.from[x] * own.stride;
+    const float* const column = own.distance + own.to[x];
+    const float length = length_of(own, x), weight = (float)own.moved[x];
+    float best = 0;
+    int found = 0;
+    for (int y = lane; y < arcs; y += 32) {
+        const float apart = length + length_of(own, y) - (row[own.to[y]] + column[own.from[y] * own.stride]);
+        const float saved = apart * fminf(weight, (float)own.moved[y]);
+        if (saved > best) best = saved, found = y;
+    }
+    for (int far = 16; far > 0; far /= 2) {
+        const float other = __shfl_xor_sync(ALL_LANES, best, far);
+        const int other_found = __shfl_xor_sync(ALL_LANES, found, far);
+        if (other > best || (other == best && other_found < found)) best = other, found = other_found;
+    }
+    return best > NOISE * length * weight ? found : -1;
+}
+
+// Let arcs that cost much exchange sinks with others, where that is cheaper, as on the CPU. Returns how many there are.
+DEVICE int exchange(const Own& own, int arcs, int most, int lane) {
+    double above = 0;
+    for (int e = lane; e < arcs; e += 32) above += excess_of(own, e);
+    above = warp_sum(above);
+    const float least = above > 0 ? (float)((LEAST + arcs / MOST_LOOKS) * above / arcs) : 0;
+    for (int base = 0; base < arcs; base += 32)
+        for (int next = 0;;) {  // the lane of the next arc: all are asked at once, and again after each exchange
+            const int e = base + lane;
+            const u32 dear = __ballot_sync(ALL_LANES, lane >= next && e < arcs && excess_of(own, e) > least);
+            if (!dear) break;
+            next = first_set(dear) + 1;
+            const int x = base + next - 1, y = partner(own, x, arcs, lane);
+            if (y < 0) continue;
+            const i64 more = own.moved[x] - own.moved[y];
+            if (more != 0 && arcs >= most) continue;
+            __syncwarp();  // all have read
+            if (lane == 0) {
+                if (more != 0) {
+                    const int large = more > 0 ? x : y, small = more > 0 ? y : x;
+                    own.from[arcs] = own.from[large];
+                    own.to[arcs] = own.to[large];
+                    own.moved[arcs] = more > 0 ? more : -more;
+                    own.moved[large] = own.moved[small];
+                }
+                const short sink = own.to[x];
+                own.to[x] = own.to[y];
+                own.to[y] = sink;
+            }
+            arcs += more != 0;
+            __syncwarp();
+        }
+    return arcs;
+}
+
 // Lower and upper bounds (count,) on W_1 of the pairs at start..start+count-1, in the units of the points. If
 // `combine`, those that are there count, too. `blurred` (count,) becomes 1 where rounding is wider than the bounds are
 // tight: these pairs have to be looked at by themselves. `potential` (count, nodes) is what ``price_means`` left, and
@@ -314,6 +389,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) bracket_points(
             if (lane == 0) arcs = lift(table, own, n_arcs, p, q);
             arcs = __shfl_sync(ALL_LANES, arcs, 0);
             __syncwarp();
+            arcs = exchange(own, arcs, most_split(p + q), lane);
             for (int e = lane; e < arcs; e += 32) {
                 const int i = own.from[e], j = own.to[e];
                 const double d = own.distance[i * own.stride + j];

@@ -253,7 +253,7 @@ def means_geometry(
 def points_geometry(nodes: int, most_points: int, width: int, limits: tuple[int, int, int]) -> LaunchShape:
     """Of ``bracket_points``: as many warps as fit; ``limits`` as before."""
     blocks, shared_memory, memory = limits
-    arcs = 2 * most_points + 2 * nodes + 2
+    arcs = max(2 * most_points + 2 * nodes + 2, 4 * most_points)
     lists = 8 * (2 * most_points + 2 * nodes + arcs) + 4 * (4 * most_points + 2 * nodes) + 2 * (4 * nodes + 2 * arcs)
     lists = -(-lists // 8) * 8
     block = 4 * most_points * (width + (most_points | 1))

@@ -17,6 +17,12 @@ struct LiftedPlan {
     int64_t* count;                 // (1,)
 };
 
+// An arc is worth an exchange if it costs LEAST + n / MOST_LOOKS times as much above its potentials as the n arcs do on
+// average. Fewer than MOST_LOOKS do at first, so that work is linear in n. LEAST is an odd number: if arcs are alike, none
+// is on the edge, where rounding would decide.
+constexpr double LEAST = 1.01, MOST_LOOKS = 128.0;
+constexpr float NOISE = 0x1p-16f;  // of an arc's cost: to save less is not worth an exchange
+
 // Memory of one thread for a pair of p sources and q sinks.
 struct BracketScratch {
     Memory memory;
@@ -26,9 +32,16 @@ struct BracketScratch {
     int64_t *source_low, *source_high;         // (k,) the sources of each cell that are not used up begin and end here
     int64_t *sink_low, *sink_high;             // (k,)
     int64_t *arc_source, *arc_sink, *arc_mass;  // (arcs,) what is shipped
+    int32_t *arc_row, *arc_column;              // (arcs,) where its distance is
+    float *arc_length, *arc_weight, *arc_excess, *saved;  // (arcs + FLOATS,) see `look_at` and `partner`
 
-    // Each use of an arc empties a source, a sink or an anchor's arc.
-    static int64_t most_arcs(int64_t p, int64_t q, int64_t k) { return p + q + 2 * k + 2; }
+    // An exchange may split an arc, as long as there are fewer than this.
+    static int64_t most_split(int64_t p, int64_t q) { return 2 * (p + q); }
+    // Each use of an anchor's arc empties a source, a sink or that arc.
+    static int64_t most_arcs(int64_t p, int64_t q, int64_t k) {
+        const int64_t lifted = p + q + 2 * k + 2, split = most_split(p, q);
+        return lifted > split ? lifted : split;
+    }
 
     static int64_t bytes(int64_t p, int64_t q, int64_t k, int64_t width) {
         const int64_t stride = block_stride(q);
@@ -36,7 +49,9 @@ struct BracketScratch {
                Memory::bytes_of<float>((p + 3) * width) + Memory::bytes_of<float>(width * stride) +
                Memory::bytes_of<float>((p + 3) * stride) + Memory::bytes_of<float>(p) +
                Memory::bytes_of<float>(stride) + 4 * Memory::bytes_of<int64_t>(k) +
-               3 * Memory::bytes_of<int64_t>(most_arcs(p, q, k));
+               3 * Memory::bytes_of<int64_t>(most_arcs(p, q, k)) +
+               2 * Memory::bytes_of<int32_t>(most_arcs(p, q, k)) +
+               4 * Memory::bytes_of<float>(most_arcs(p, q, k) + FLOATS);
     }
 
     BracketScratch(int64_t p, int64_t q, int64_t k, int64_t width) : memory(bytes(p, q, k, width)) {
@@ -49,9 +64,22 @@ struct BracketScratch {
         f = memory.take<float>(p), g = memory.take<float>(stride);
         for (int64_t** each : {&source_low, &source_high, &sink_low, &sink_high}) *each = memory.take<int64_t>(k);
         for (int64_t** each : {&arc_source, &arc_sink, &arc_mass}) *each = memory.take<int64_t>(most_arcs(p, q, k));
+        for (int32_t** each : {&arc_row, &arc_column}) *each = memory.take<int32_t>(most_arcs(p, q, k));
+        const int64_t padded = most_arcs(p, q, k) + FLOATS;
+        for (float** each : {&arc_length, &arc_weight, &arc_excess, &saved}) *each = memory.take<float>(padded);
+        for (int64_t e = 0; e < padded; e++) arc_length[e] = saved[e] = 0.0f;
         for (int64_t t = 0; t < (p + 3) * width; t++) x[t] = 0.0f;  // blocks read up to three rows behind the last
     }
 };
+
+// Ask for what is going to be read of a point: distinct points of a collection are more than caches hold, and waiting for
+// them would take a fifth of a pair's time.
+INLINE void ask_for(const BracketPoints& table, int64_t point) {
+    const double* own = table.points + point * table.width;
+    for (int64_t c = 0; c < table.width; c += LANES) __builtin_prefetch(own + c);
+    __builtin_prefetch(table.cell + point);
+    __builtin_prefetch(table.rest + point);
+}
 
 // Points where one distribution has more mass than the other, and how much more.
 INLINE void merge(const BracketScratch& s, const BracketPoints& table, int64_t a, int64_t b, int64_t& p, int64_t& q) {
@@ -62,9 +90,11 @@ INLINE void merge(const BracketScratch& s, const BracketPoints& table, int64_t a
         const bool from_b = i == i_end || (j < j_end && table.point[j] <= table.point[i]);
         const int64_t surplus = (from_a ? table.masses[i] : 0) - (from_b ? table.masses[j] : 0);
         if (surplus > 0) {
+            ask_for(table, table.point[i]);
             s.supply[sources] = surplus;
             s.source[sources++] = table.point[i];
         } else if (surplus < 0) {
+            ask_for(table, table.point[j]);
             s.demand[sinks] = -surplus;
             s.sink[sinks++] = table.point[j];
         }
@@ -111,7 +141,8 @@ INLINE double worth(const BracketScratch& s, int64_t p, int64_t q) {
     return sum;
 }
 
-// The better of two feasible pairs of potentials: c-transforms that begin at the sources or at the sinks. `size` is that
+// The better of two feasible pairs of potentials: c-transforms that begin at the sources or at the sinks, whose result
+// is left in f and g. `size` is that
 // of the potentials it began with, which are counted from that of the first source.
 INLINE double dual_bound(const BracketScratch& s, const int32_t* cell, const double* potential,
                          const AnchorPlans& plans, int64_t p, int64_t q, double& size) {
@@ -229,6 +260,69 @@ INLINE int64_t lift(const BracketScratch& s, const BracketPoints& table, const A
     return arc;
 }
 
+// How far arc e goes, how much it ships, and what that costs above the potentials of its ends.
+INLINE void look_at(const BracketScratch& s, int64_t e, int64_t stride) {
+    const int64_t i = s.arc_source[e], j = s.arc_sink[e];
+    s.arc_row[e] = int32_t(i * stride);
+    s.arc_column[e] = int32_t(j);
+    s.arc_length[e] = s.distance[i * stride + j];
+    s.arc_weight[e] = float(s.arc_mass[e]);
+    const float above = s.arc_length[e] - s.f[i] - s.g[j];
+    s.arc_excess[e] = s.arc_weight[e] * above;
+}
+
+// The arc with which arc x had best exchange sinks, by what this saves for all mass that both have; or -1. Behind the
+// arcs, weights are 0.
+INLINE int64_t partner(const BracketScratch& s, int64_t x, int64_t arcs) {
+    const float *row = s.distance + s.arc_row[x], *column = s.distance + s.arc_column[x];
+    for (int64_t y = 0; y < arcs; y++) s.saved[y] = row[s.arc_column[y]] + column[s.arc_row[y]];
+    const Floats length = spread(s.arc_length[x]), weight = spread(s.arc_weight[x]);
+    Floats most = spread(0.0f);
+    for (int64_t y = 0; y < arcs; y += FLOATS) {
+        const Floats apart = length + load(s.arc_length + y) - load(s.saved + y);
+        const Floats saved = apart * lesser(weight, load(s.arc_weight + y));
+        store(s.saved + y, saved);
+        most = larger(most, saved);
+    }
+    const float best = largest(most);
+    if (!(best > NOISE * s.arc_length[x] * s.arc_weight[x])) return -1;
+    int64_t y = 0;
+    while (s.saved[y] != best) y++;
+    return y;
+}
+
+// Let arcs that cost much exchange sinks with others, where that is cheaper: each is looked at once, in order, and so is
+// what is left of an arc that was split. Returns how many arcs there are.
+INLINE int64_t exchange(const BracketScratch& s, int64_t arcs, int64_t p, int64_t q) {
+    const int64_t stride = block_stride(q), most = BracketScratch::most_split(p, q);
+    double above = 0.0;
+    for (int64_t e = 0; e < arcs; e++) {
+        look_at(s, e, stride);
+        above += double(s.arc_excess[e]);
+    }
+    for (int64_t e = arcs; e < (arcs < most ? most : arcs) + FLOATS; e++) s.arc_weight[e] = 0.0f;
+    const float least = above > 0.0 ? float((LEAST + double(arcs) / MOST_LOOKS) * above / double(arcs)) : 0.0f;
+    for (int64_t x = 0; x < arcs; x++) {
+        if (!(s.arc_excess[x] > least)) continue;
+        const int64_t y = partner(s, x, arcs);
+        if (y < 0) continue;
+        const int64_t more = s.arc_mass[x] - s.arc_mass[y];
+        if (more != 0) {
+            if (arcs >= most) continue;
+            const int64_t large = more > 0 ? x : y, small = more > 0 ? y : x;
+            s.arc_source[arcs] = s.arc_source[large], s.arc_sink[arcs] = s.arc_sink[large];
+            s.arc_mass[arcs] = more > 0 ? more : -more;
+            s.arc_mass[large] = s.arc_mass[small];
+            look_at(s, arcs++, stride);
+        }
+        const int64_t sink = s.arc_sink[x];
+        s.arc_sink[x] = s.arc_sink[y], s.arc_sink[y] = sink;
+        look_at(s, x, stride);
+        look_at(s, y, stride);
+    }
+    return arcs;
+}
+
 ENTRY asot_point_bracket(const BracketPoints* points, const AnchorPlans* anchor_plans, const BoundedPairs* tile) {
     const BracketPoints& table = *points;
     const AnchorPlans& plans = *anchor_plans;
@@ -244,7 +338,7 @@ ENTRY asot_point_bracket(const BracketPoints* points, const AnchorPlans* anchor_
         double mass = 0.0, potential_size;
         for (int64_t i = 0; i < p; i++) mass += double(s.supply[i]);
         const double worth = dual_bound(s, table.cell, plans.potential + t * plans.k, plans, p, q, potential_size);
-        const int64_t arcs = lift(s, table, plans, t, p, q), stride = block_stride(q);
+        const int64_t arcs = exchange(s, lift(s, table, plans, t, p, q), p, q), stride = block_stride(q);
         double price = 0.0;
         for (int64_t e = 0; e < arcs; e++) {
             const int64_t i = s.arc_source[e], j = s.arc_sink[e];
