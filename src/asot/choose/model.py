@@ -120,13 +120,13 @@ class Model(ModelBase):
     def _estimates(
         self, request: Request, known: KnownSpaces, features: Features, info: Info, *, same_rows: bool
     ) -> Work:
-        fitted, seconds = (
-            known.calibration(features, same_rows=same_rows),
-            features.expected_seconds(len(request.pairs)),
-        )
-        return estimates_work(
-            request, features, fitted, lambda: attempts_for(request, None).exact_solver(), seconds, info
-        )  # fmt: skip
+        fitted = known.calibration(features, same_rows=same_rows)
+        seconds = features.expected_seconds(len(request.pairs))
+
+        def exact_solver() -> Solver:
+            return attempts_for(request, None).exact_solver()
+
+        return estimates_work(request, features, fitted, exact_solver, seconds, info)
 
     def check_fits(self, D: Distributions, distance: Distance) -> None:
         """Refuse collections and distances that the model is not for."""
