@@ -3,6 +3,9 @@ torch does to functions."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -298,3 +301,14 @@ def test_numbers_that_are_negated_only_when_they_are_read(dtype):
     assert torch.equal(gradients.emd(torch._neg_view(cost)), gradients.emd(-cost))
     x, y = torch.rand(2, 2, 3, 4, dtype=dtype)
     assert torch.equal(gradients.wasserstein(torch._neg_view(x), y), gradients.wasserstein(-x, y))
+
+
+def test_first_losses_do_not_wait_for_torchs_compiler():
+    """An operation of torch imports it when it is first called, which takes a second."""
+    code = (
+        "import sys, torch, asot; x = torch.rand(2, 5, 3, requires_grad=True); y = torch.rand(2, 5, 3); "
+        "asot.gradients.wasserstein(x, y).sum().backward(); asot.gradients.assign(x, y); "
+        "asot.gradients.emd(torch.cdist(x, y)).sum().backward(); print('torch._dynamo' in sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "False\n"

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from asot.data.reading import place_of
 from asot.gradients.clouds import CODES, CloudPlan
+from asot.gradients.eager import is_eager
 from asot.gradients.on_gpu import REALS, home_of, in_one_piece
 from asot.gradients.problems import Clouds, Plans, Side
 from asot.gradients.solver import solve
@@ -171,8 +172,13 @@ _clouds.register_fake(_shapes)
 
 
 def solve_clouds(given: CloudBatch) -> tuple[CloudPlan, Tensor]:
-    """What `_solve` makes of them, as an operation: plans and units."""
-    *plans, unit = _clouds(*given)
+    """What `_solve` makes of them: plans and units. Where torch computes at once, no operation is needed, and the first
+    one of a process takes torch a second."""
+    if is_eager(*given[:4]):
+        with torch.no_grad():
+            *plans, unit = _solve(*given)
+    else:
+        *plans, unit = _clouds(*given)
     return CloudPlan(*plans), unit
 
 
