@@ -29,6 +29,9 @@ COLLECTIONS: dict[str, tuple[Collection, int, tuple[float | None, float | None]]
     "NCI1": (lambda folder: tu_collection(folder, "NCI1"), 30, (None, None)),
     "MNIST, 500 digits": (lambda folder: mnist_collection(folder, 500), 64, (None, None)),
 }
+MOST_ERROR = {("ZINC, test split", True): 1.5}
+"""Targets in percent, by whether bounds are features."""
+
 QUICK = 300
 """Distributions of a quick run."""
 
@@ -95,6 +98,8 @@ def _estimates(name: str, D: asot.Distributions, space: Any, bounds: bool, targe
     outliers = float(np.mean(apart > AGREEMENT))
     if apart.max() > WRONG:
         raise DisagreementError(f"{name}: a value differs by {apart.max():.2g} of itself from the CPU's")
+    off = 100 * gpu.info["calibration"]["held_out_relative"]
+    most = MOST_ERROR.get((name, bounds))
     whole = f"{1e3 * seconds:,.0f} ms" if target is None else below(1e3 * seconds, target, "ms")
     return [
         f"{name}, k = {space.n_anchors}",
@@ -104,7 +109,7 @@ def _estimates(name: str, D: asot.Distributions, space: Any, bounds: bool, targe
         f"{1e3 * gpu.info['seconds_on_pairs']:,.0f} ms",
         f"{cpu_seconds:.2f} s",
         ratio(cpu_seconds / seconds, None),
-        f"{gpu.info['calibration']['held_out_relative']:.2%}",
+        f"{off:.2f} %" if most is None else below(off, most, "%"),
         f"{apart.max():.1e} (met)" if outliers == 0 else f"{outliers:.1e} of the pairs above, up to {apart.max():.1e}",
     ]
 
