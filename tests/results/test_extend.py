@@ -225,6 +225,21 @@ def test_a_damaged_model_is_refused(change, message, tmp_path):
         asot.load_distances(tmp_path / "bad.npz")
 
 
+@pytest.mark.parametrize(("way", "bounds"), [("bounds", "points"), ("bounds", "cells"), ("anchors", False)])
+def test_a_model_fitted_to_other_bounds_is_read_and_makes_no_estimates(way, bounds, tmp_path):
+    r = asot.pairwise(D, **{**WAYS[way], "bounds": bounds})
+    r.save(tmp_path / "r.npz")
+    rewritten(tmp_path / "r.npz", tmp_path / "old.npz", lambda header: header["model"].pop("plan") and None)
+    old = asot.load_distances(tmp_path / "old.npz")
+    np.testing.assert_array_equal(old.values, r.values)
+    if bounds != "points":  # these have not changed
+        np.testing.assert_array_equal(old.extend(N).values, r.extend(N).values)
+        return
+    for attempt in (lambda: old.extend(N), lambda: asot.pairwise(N, D, model=old.model, bounds=True)):
+        with pytest.raises(ValueError, match="fitted to upper bounds by points of another version"):
+            attempt()
+
+
 def test_a_file_from_before_models_is_read_and_does_not_grow(tmp_path):
     asot.pairwise_exact(D[:4]).save(tmp_path / "r.npz")
     rewritten(tmp_path / "r.npz", tmp_path / "old.npz", lambda h: h.pop("model") and None)

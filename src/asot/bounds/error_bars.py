@@ -37,6 +37,9 @@ MOST_PAIRS = 2**14
 BLURRED = 1e-5
 """Rounding above this share of an upper bound blurs it."""
 
+LIFTED = "lifted, with exchanges, 2"
+"""How plans between anchors become plans between points, which upper bounds depend on."""
+
 LEAST = 2.0**-1070
 """A few steps between numbers near 0, where a share of a number is too small to represent."""
 
@@ -186,7 +189,7 @@ class PointBounds(Bounds):
         return self._table.arrays(), self._means, self._short
 
     def identity(self) -> Identity:
-        return {**super().identity(), "plan": "lifted, with exchanges, 2"}
+        return {**super().identity(), "plan": LIFTED}
 
     def _bracket(self, trees: Trees, rows: Indices, columns: Indices, stop: Any) -> tuple[Float, Float]:
         return bracket(self._table, trees, rows, columns, self._short.exponent, stop)

@@ -75,6 +75,7 @@ def _known_parts(known: KnownSpaces) -> tuple[Header, dict[str, NDArray[Any]]]:
         "learned": known.learned,
         "with_bounds": known.with_bounds,
         "bounds": known.level,
+        "plan": known.plan,
         "exponent": fit.exponent,
         "report": fit.report.as_dict(),
     }
@@ -151,7 +152,7 @@ def _known(header: Header, arrays: Arrays, path: PathLike) -> KnownSpaces:
     if axes is not None and (axes.dtype != np.float64 or axes.ndim != 2 or axes.shape[0] != spaces[0].dim):
         raise ValueError("the array 'axes' of the model does not fit its anchors; the file is damaged")
     learned, with_bounds = header["learned"] is True, header["with_bounds"] is True
-    return KnownSpaces(tuple(spaces), learned, with_bounds, _level(header["bounds"]), axes, fit)
+    return KnownSpaces(tuple(spaces), learned, with_bounds, _level(header["bounds"]), axes, fit, header.get("plan"))
 
 
 def _numbers(array: NDArray[Any], name: str) -> Float:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from asot._typing import Float
 from asot.anchors.space import AnchorSpace
-from asot.bounds.error_bars import make_bounds
+from asot.bounds.error_bars import LIFTED, PointBounds, make_bounds
 from asot.bounds.short_vectors import Directions
 from asot.data.distinct import SharedPoints
 from asot.estimate.attempts import AnchorAttempts, CoarseAttempts
@@ -34,6 +34,8 @@ class KnownSpaces:
     axes: Float | None
     """(d, w) in which local means or covariances are compared, where these are not all coordinates."""
     fit: KnownFit
+    plan: str | None = LIFTED
+    """Which upper bounds by points there were when it was fitted; None before they were numbered."""
 
     def features(self, request: Request) -> Features:
         """What the fit learns from, for the pairs of a request."""
@@ -48,6 +50,11 @@ class KnownSpaces:
             view, assigned = attempts.view_in(space)
             if level is not None:
                 view.bounds = make_bounds(space, both, request.column_start, level, own.n_jobs, assigned)
+                if self.with_bounds and self.plan != LIFTED and isinstance(view.bounds, PointBounds):
+                    raise ValueError(
+                        "the model was fitted to upper bounds by points of another version of asot, and its errors "
+                        "would not hold with those of this one; make the result that it is from again"
+                    )
             views.append(view)
         is_counted = OF_SHARED[0] in self.fit.report.coefficients
         shared = SharedPoints.of(both, in_ranges(own.jobs)) if is_counted else None

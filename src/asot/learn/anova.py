@@ -71,7 +71,8 @@ def term(G: Float, known: Float, added: Float) -> Term:
     """What a factor with basis ``added`` explains after those in ``known`` (which include the intercept)."""
     total = float(np.trace(G))
     squares = float(np.einsum("ij,ij->", added, G @ added))
-    rest = left_over(total - float(np.einsum("ij,ij->", known, G @ known)), squares)
+    explained = float(np.einsum("ij,ij->", known, G @ known))
+    rest = left_over(total - squares - explained, total - explained)
     df, left = added.shape[1], len(G) - known.shape[1] - added.shape[1]
     mean_rest = rest / left
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -80,9 +81,8 @@ def term(G: Float, known: Float, added: Float) -> Term:
     return Term(df, pseudo_f, squares / total if total > 0 else 0.0, effect)
 
 
-def left_over(total: float, squares: float) -> float:
+def left_over(rest: float, total: float) -> float:
     """What is not explained of the variation, 0 where that is rounding."""
-    rest = total - squares
     return rest if rest > UNEXPLAINED * total else 0.0
 
 
@@ -98,7 +98,7 @@ def permuted_f(
         order = shuffled(rng, len(G), strata)
         moved = both[order]
         each = np.einsum("ij,ij->j", moved, rest @ moved)
-        squares, unexplained = each[:df].sum(), left_over(total, each.sum())
+        squares, unexplained = each[:df].sum(), left_over(total - each.sum(), total)
         with np.errstate(divide="ignore", invalid="ignore"):
             yield order, float(np.float64(squares / df) / np.float64(unexplained / left))
 

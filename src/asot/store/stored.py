@@ -178,26 +178,26 @@ class Stored(StoredResult):
         """Distances (or another field) of some rows and columns, read from the chunks that hold them."""
         self._needs_rows()
         (r0, r1), (c0, c1) = _bounds(rows, self.shape[0]), _bounds(columns, self.shape[1])
-        found = np.empty((r1 - r0, c1 - c0), self._dtype_of(field))
-        side = self._files.grid.side
-        for top in range(r0 // side * side, r1, side):
-            for left in range(c0 // side * side, c1, side):
-                square = self._square(field, top // side, left // side)
-                own = square[max(r0 - top, 0) : r1 - top, max(c0 - left, 0) : c1 - left]
-                first, second = max(top - r0, 0), max(left - c0, 0)
-                found[first : first + own.shape[0], second : second + own.shape[1]] = own
+        found = np.zeros((r1 - r0, c1 - c0), self._dtype_of(field))
+        self._fill(found, field, r0, c0)
+        if self.pair_set.symmetric:
+            self._fill(found.T, field, c0, r0)
         return found
 
-    def _square(self, field: str, row: int, column: int) -> NDArray[Any]:
-        """The block at a place of the whole table. Within one set only what is above the diagonal is stored."""
-        symmetric, number = self.pair_set.symmetric, self._files.grid.number
-        if symmetric and row > column:
-            return self._files.read(field, number(column, row)).T
-        stored = self._files.read(field, number(row, column))
-        if symmetric and row == column:
-            upper = np.triu(stored, 1)
-            return upper + upper.T
-        return stored
+    def _fill(self, found: NDArray[Any], field: str, first: int, left: int) -> None:
+        """Write what is stored from row ``first`` and column ``left`` on: of one set, what is above the diagonal."""
+        side, symmetric, right = self._files.grid.side, self.pair_set.symmetric, left + found.shape[1]
+        for top in range(first // side * side, first + len(found), side):
+            low, high = max(top, first), min(top + side, first + len(found))
+            start = max(left, top) if symmetric else left
+            if start >= right:
+                return
+            part = self._files.part(field, slice(low, high), slice(start, right))
+            own = found[low - first : high - first, start - left :]
+            split = max(0, min(top + side, right) - start) if symmetric else 0  # columns that the diagonal crosses
+            above = np.arange(low, high)[:, None] < np.arange(start, start + split)
+            np.copyto(own[:, :split], part[:, :split], where=above)
+            own[:, split:] = part[:, split:]
 
     def matrix(self) -> NDArray[Any]:
         """All of it (N, M)."""
@@ -235,9 +235,10 @@ class Stored(StoredResult):
         if grid.is_list:
             yield from (self._files.read(field, number) for number in range(len(grid)))
             return
-        for row in range(grid.n_down):
-            blocks = [grid.number(row, column) for column in range(row if symmetric else 0, grid.n_across)]
-            strip = np.concatenate([self._files.read(field, number) for number in blocks], axis=1)
+        n, m = self.shape
+        for top in range(0, n, grid.side):
+            rows, columns = slice(top, min(top + grid.side, n)), slice(top if symmetric else 0, m)
+            strip = self._files.part(field, rows, columns)
             yield from (values[i + 1 :] if symmetric else values for i, values in enumerate(strip))
 
     def _dtype_of(self, field: str) -> str:
