@@ -119,7 +119,8 @@ class TransportPlan(sparse.csr_array):
             raise ValueError(
                 f"without groups_j, groups_i are those of all {total:,} points of the collection; found {found.shape}"
             )
-        return found[first], found[second]
+        groups = getattr(groups_i, "iloc", found)  # a pandas column keeps its categories
+        return groups[first], groups[second]
 
 
 def plan(

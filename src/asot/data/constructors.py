@@ -27,7 +27,8 @@ class Constructors:
     ) -> Distributions:
         """From a list of point arrays (n_i, d), and optionally a list of mass arrays (n_i,).
 
-        Or a list of (points, masses) tuples, as ``list(D)`` gives them.
+        Or a list of (points, masses) tuples, as ``list(D)`` gives them. The index of a pandas column of arrays becomes
+        the ids, unless pandas made it up.
 
         >>> import asot
         >>> D = asot.Distributions.from_list([[[0, 0], [1, 1]], [[2, 2]]], ids=["left", "right"])
