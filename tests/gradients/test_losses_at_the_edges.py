@@ -51,6 +51,7 @@ def test_points_of_any_scale(scale, p, metric):
     ("size", "gap", "p", "metric"),
     [(2.0**996, 2.0**-27, 7, "euclidean"), (2.0**996, 2.0**-27, 7, "chebyshev"), (2.0**930, 2.0**-27, 2, "cityblock"),
      (2.0**465, 2.0**-27, 3, "sqeuclidean"), (1.0, 2.0**-23, 50, "euclidean"), (1.0, 2.0**-10, 400, "cityblock"),
+     (2.0**996, 2.0**-10, 150, "euclidean"),
      (1.0, 2.0**-600, 2, "euclidean"), (2.0**-400, 2.0**-600, 2, "euclidean"), (2.0**1000, 2.0**-1000, 1, "euclidean")],
 )  # fmt: skip
 def test_distances_that_are_small_beside_coordinates(size, gap, p, metric):

@@ -98,8 +98,9 @@ def test_distances_that_are_small_beside_coordinates(gpu, monkeypatch, gap, p, d
 
 
 @pytest.mark.parametrize("dim", [3, 40])
-def test_large_powers_of_long_distances(gpu, monkeypatch, dim):
-    x, y = points(dim)
+@pytest.mark.parametrize("scale", [1.0, 1e295, 1e-250])
+def test_large_powers_of_long_distances(gpu, monkeypatch, dim, scale):
+    x, y = (scale * part for part in points(dim))
     found = step(x, y, p=150)
     assert all(part.isfinite().all() for part in found)
     assert_same_on_the_cpu(monkeypatch, found, x, y, p=150)
