@@ -16,7 +16,7 @@ from asot._typing import Info, Parameters
 from asot.bounds.error_bars import BOUNDS_BY_LEVEL
 from asot.choose.aim import solve_as_asked, solve_as_before
 from asot.choose.model import Model
-from asot.data.distributions import Distributions, read_both
+from asot.data.distributions import Distributions, check_mass, read_both
 from asot.exact.auto import exact_work
 from asot.exact.few_pairs import MOST_DISTRIBUTIONS, few_distances
 from asot.ground.costs import Metric
@@ -209,6 +209,7 @@ def pairwise_exact(
         D, E = read_both(D, E)
     is_usual = metric_params is None and unmatched is None and share is None and pairs is None and sink is None
     if is_usual and (E is not None or len(D.offsets) <= MOST_DISTRIBUTIONS + 1 or D.dim == 1):
+        check_mass(D, E)
         few: Any = few_distances(D, E, p, metric, (device, n_jobs, memory, progress), (_model, (D, E, p, metric)))
         if few is not None:
             return few

@@ -20,7 +20,7 @@ from asot.anchors.space import AnchorSpace
 from asot.bounds.point_bracket import lift, point_table
 from asot.bounds.short_vectors import short_coordinates
 from asot.data.distinct import SparseHistograms, distinct_rows, sparse_histograms
-from asot.data.distributions import Distributions, as_distributions
+from asot.data.distributions import Distributions, as_distributions, check_mass
 from asot.data.notebook import page_of
 from asot.data.reading import factorized
 from asot.exact.any_cost import CLIPPED, FINE, WIDER, WIDEST
@@ -119,7 +119,8 @@ class TransportPlan(sparse.csr_array):
             raise ValueError(
                 f"without groups_j, groups_i are those of all {total:,} points of the collection; found {found.shape}"
             )
-        return found[first], found[second]
+        groups = getattr(groups_i, "iloc", found)  # a pandas column keeps its categories
+        return groups[first], groups[second]
 
 
 def plan(
@@ -176,6 +177,8 @@ def plan(
     if distance.unmatched is not None:
         distance = replace(distance, unmatched=_prices_of(distance.unmatched, D, first, second))
     pair = D[[*ends]]
+    if distance.matches_all:
+        check_mass(pair)
     if exact or (space is None and int(pair.sizes[0]) * int(pair.sizes[1]) <= MOST_ENTRIES):
         found = _optimal(pair, distance) if distance.unmatched is None else _with_unmatched(pair, distance)
     else:
@@ -273,15 +276,17 @@ def _with_unmatched(pair: Distributions, distance: Distance) -> TransportPlan:
     n, m = (int(size) for size in pair.sizes)
     costs = np.zeros((n + 1, m + 1))
     costs[:n, :m] = cost_table(cost)[np.ix_(index[:n], index[n:])]
-    held = np.ix_(pair.masses[:n] > 0, pair.masses[n:] > 0)
-    prices.check_reach(costs[:n, :m][held].max(keepdims=True).ravel(), pair.ids[:1], pair.ids[1:])
+    if pair.totals.all():
+        held = np.ix_(pair.masses[:n] > 0, pair.masses[n:] > 0)
+        prices.check_reach(costs[:n, :m][held].max(keepdims=True).ravel(), pair.ids[:1], pair.ids[1:])
     costs[:n, m], costs[n, :m] = prices.prices[index[:n]], prices.prices[index[n:]]
     costs[n, m] = costs.max() if prices.share else 0.0  # so that no more is moved than has to be, even for free
-    first, second = prices.totals
+    first, second = prices.totals if prices.share else pair.totals
     moved = prices.share * min(first, second)
     together = first + second - moved
-    a = np.append(pair.masses[:n] * (first / together), (second - moved) / together)
-    b = np.append(pair.masses[n:] * (second / together), (first - moved) / together)
+    unit = together or 1.0  # two empty diagrams are solved as reservoirs of mass 1
+    a = np.append(pair.masses[:n] * (first / unit), (second - moved) / unit if together else 1.0)
+    b = np.append(pair.masses[n:] * (second / unit), (first - moved) / unit if together else 1.0)
     value, optimal = _solve_power(a, b, costs, p)
     whole = together * optimal.tocsr()
     total = together ** (1.0 / p) * value

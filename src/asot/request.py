@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot._typing import Float, Info, Parameters
-from asot.data.distributions import Distributions
+from asot.data.distributions import Distributions, check_mass
 from asot.ground.costs import Metric
 from asot.ground.metrics import KERNELS, NORMS
 from asot.results.sinks import default_sink
@@ -59,6 +59,11 @@ class Distance:
     def is_plain(self) -> bool:
         """Whether it is the Euclidean W_1 of total masses 1, which every part of the package supports."""
         return self.p == 1 and self.unmatched is None and not callable(self.metric) and self.metric == "euclidean"
+
+    @property
+    def matches_all(self) -> bool:
+        """Whether every distribution has the total 1, so that no mass is left without a price."""
+        return self.unmatched is None or isinstance(self.unmatched, Share)
 
     @property
     def has_kernel(self) -> bool:
@@ -223,6 +228,10 @@ class Request:
     """What no value may be off by."""
     started: float = 0.0
     """When the call began."""
+
+    def __post_init__(self) -> None:
+        if self.distance.matches_all:
+            check_mass(self.D, self.E)
 
     @cached_property
     def pairs(self) -> PairSet:

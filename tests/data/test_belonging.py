@@ -251,3 +251,53 @@ def test_what_selects_nothing_is_refused_in_one_sentence(key):
     D = asot.Distributions.from_list([[[float(i)]] for i in range(4)], ids=["a", "b", "c", "d"])
     with pytest.raises(IndexError, match="distributions are selected by a slice, a list of indices or ids"):
         D[key]
+
+
+# ------------------------------------------------------------------------------------------------ columns of arrays
+
+
+def column(index):
+    return pd.Series([np.zeros((2, 1)), np.ones((3, 1)), np.ones((1, 1))], index=index)
+
+
+@pytest.mark.parametrize(
+    ("index", "ids"),
+    [
+        (["b", "a", "c"], ["b", "a", "c"]), ([7, 3, 5], [7, 3, 5]), ([2, 0, 1], [2, 0, 1]),
+        (["a", "a", "b"], ["a", "a", "b"]),
+        (pd.CategoricalIndex(["u", "v", "u"]), ["u", "v", "u"]),
+        (pd.MultiIndex.from_product([["ward"], [1, 2, 3]]), [("ward", 1), ("ward", 2), ("ward", 3)]),
+    ],
+)  # fmt: skip
+def test_the_index_of_a_column_of_arrays_becomes_the_ids(index, ids):
+    D = asot.Distributions.from_list(column(index))
+    assert D.ids.tolist() == ids
+    assert D.sizes.tolist() == [2, 3, 1]
+    assert asot.Distributions.from_list(column(index), ids=["x", "y", "z"]).ids.tolist() == ["x", "y", "z"]
+    assert asot.Distributions.from_list(column(index), ids=column(index).index).ids.tolist() == ids
+
+
+@pytest.mark.parametrize("index", [None, [0, 1, 2], ["a", None, "b"], [1.0, np.nan, 2.0]])
+def test_an_index_that_names_nothing_becomes_no_ids(index):
+    assert asot.Distributions.from_list(column(index)).given_ids is None
+
+
+def test_days_of_a_column_of_arrays_become_the_ids():
+    days = pd.date_range("2020-01-01", periods=3)
+    assert (asot.Distributions.from_list(column(days)).ids == days.to_numpy()).all()
+
+
+def test_errors_of_a_column_of_arrays_name_its_rows():
+    wrong = column(["b", "a", "c"])
+    wrong["a"] = np.zeros((0, 1))
+    with pytest.raises(ValueError, match=r"distribution 1 \('a'\) is empty"):
+        asot.Distributions.from_list(wrong)
+
+
+def test_groups_of_a_plan_keep_the_order_of_their_categories():
+    D = asot.Distributions.from_list([[[0.0], [1.0]], [[1.0], [3.0]]])
+    kinds = pd.Categorical(["low", "high", "low", "high"], categories=["low", "mid", "high"], ordered=True)
+    groups = pd.Series(kinds, index=list("wxyz"))
+    found = asot.plan(D, 0, 1).by(groups)
+    assert found.index.tolist() == found.columns.tolist() == ["low", "high"]
+    pd.testing.assert_frame_equal(found, asot.plan(D, 0, 1).by(groups[:2], groups[2:]))

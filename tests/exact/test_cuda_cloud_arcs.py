@@ -32,7 +32,7 @@ def problem(dim, dtype, power, seed=0):
     mass = rng.random(count)
     x[source[0]] = y[sink[0]]
     mass[1] = 0.0
-    return x, y, DeviceArcs(count, source, sink, pair, mass, np.array([1.0, 0.25, 2.0]), power)
+    return x, y, DeviceArcs(count, source, sink, pair, mass, *[np.array([1.0, 0.25, 2.0])] * 2, power)
 
 
 def prices(x, y, arcs):

@@ -48,7 +48,7 @@ def values(x, y, plans, form):
 
 def on_gpu(x, y, plans, form):
     found = np.full(3, np.nan, dtype=x.dtype)
-    cloud_pairs.price(clouds(x, ROWS), clouds(y, COLUMNS), plans, form, found)
+    cloud_pairs.price(clouds(x, ROWS), clouds(y, COLUMNS), plans, form, found, np.zeros(1, np.int32))
     return found
 
 
@@ -99,6 +99,22 @@ def test_gradients_are_finite_differences(power, order, side, step):
         moved[1][side][at] -= size
         up, down = (float(each @ values(*points, plans, form)[2]) for points in moved)
         assert gradient[at] == pytest.approx((up - down) / (2 * size), rel=1e-5, abs=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("gap", "power", "refused"),
+    [(1.0, 2.0, False), (0.0, 2.0, False), (1e-200, 1.0, True), (1e-100, 1.0, False), (1e-30, 8.0, False),
+     (1e-31, 8.0, True), (1e155, 2.0, True), (1e150, 2.0, False)],
+)  # fmt: skip
+def test_prices_that_have_lost_digits_are_noticed(gap, power, refused):
+    x, y, plans, form = problem(2, np.float64, power, power)
+    for part in (x, y):
+        part[:, 0], part[:, 1] = 1.0, 0.0
+    y[: COLUMNS[0], 1] = gap
+    y[COLUMNS[0] :, 1] = min(gap, 1.0)
+    found, said = np.full(3, np.nan), np.zeros(1, np.int32)
+    cloud_pairs.price(clouds(x, ROWS), clouds(y, COLUMNS), plans, form, found, said)
+    assert bool(said[0]) == refused
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,49 @@ def test_points_of_any_scale(scale, p, metric):
     assert torch.equal(gradients.assign(x * scale, x * scale), torch.arange(6).expand(2, 6))
 
 
+@pytest.mark.parametrize(
+    ("size", "gap", "p", "metric"),
+    [(2.0**996, 2.0**-27, 7, "euclidean"), (2.0**996, 2.0**-27, 7, "chebyshev"), (2.0**930, 2.0**-27, 2, "cityblock"),
+     (2.0**465, 2.0**-27, 3, "sqeuclidean"), (1.0, 2.0**-23, 50, "euclidean"), (1.0, 2.0**-10, 400, "cityblock"),
+     (2.0**996, 2.0**-10, 150, "euclidean"),
+     (1.0, 2.0**-600, 2, "euclidean"), (2.0**-400, 2.0**-600, 2, "euclidean"), (2.0**1000, 2.0**-1000, 1, "euclidean")],
+)  # fmt: skip
+def test_distances_that_are_small_beside_coordinates(size, gap, p, metric):
+    """All points lie ``size`` away from the origin, and small integers times ``step`` from each other."""
+    step = size * gap
+    steps = [part.mul(4).round() for part in clouds(6, 7)]
+    for part in steps:
+        part[:, :, 0] = 0
+    places = [part * step for part in steps]
+    for part in places:
+        part[:, :, 0] = size
+        if gap > 1e-12:
+            part[:, :, 1] += size
+    values, slopes = [], []
+    for x, y in (places, steps):
+        values.append(gradients.wasserstein(x.requires_grad_(), y, p=p, metric=metric))
+        slopes.append(torch.autograd.grad(values[-1].sum(), x)[0])
+    square = step if metric == "sqeuclidean" else 1.0
+    torch.testing.assert_close(values[0] / step / square, values[1], rtol=1e-12, atol=0)
+    torch.testing.assert_close(slopes[0] / square, slopes[1], rtol=1e-10, atol=1e-14)
+
+
+def test_small_distances_to_a_large_power_are_those_of_pairwise_exact():
+    points = torch.tensor([[1.0], [1 + 1e-7], [1 + 5e-7]], dtype=torch.float64)
+    value = gradients.wasserstein(points, points + 1e-7, p=50)
+    D = asot.Distributions.from_list([points.numpy(), points.numpy() + 1e-7])
+    assert float(value) == pytest.approx(asot.pairwise_exact(D, p=50).values[0], rel=1e-12)
+
+
+def test_pairs_of_many_distances_in_one_call():
+    x, y = clouds(6, 7)
+    scale = torch.tensor([1.0, 2.0**-30], dtype=torch.float64)[:, None, None]
+    all_pairs = gradients.wasserstein(x * scale, y * scale, p=40, pairs="all")
+    for value, (i, j) in zip(all_pairs, [(0, 0), (0, 1), (1, 0), (1, 1)], strict=True):
+        assert torch.equal(value, gradients.wasserstein(x[i] * scale[i], y[j] * scale[j], p=40))
+    assert all_pairs[3] > 0
+
+
 def test_problems_of_two_scales_in_one_batch():
     x, y = clouds(6, 7)
     scale = torch.tensor([1e-200, 1e200], dtype=torch.float64)[:, None, None]

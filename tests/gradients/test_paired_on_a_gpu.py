@@ -84,6 +84,28 @@ def test_coordinates_of_any_size(gpu, monkeypatch, scale, dim):
     assert_same_on_the_cpu(monkeypatch, found, x, y)
 
 
+@pytest.mark.parametrize(("gap", "p"), [(1e-7, 1), (1e-7, 2), (1e-200, 1), (1e-200, 2), (1e-8, 50), (0.0, 2)])
+@pytest.mark.parametrize("dim", [3, 40])
+def test_distances_that_are_small_beside_coordinates(gpu, monkeypatch, gap, p, dim):
+    x, y = points(dim)
+    for part, those in ((x, slice(4, 20)), (y, slice(15, 20))):
+        part[those] *= gap
+        part[those, 0] = 1.0
+    found = step(x, y, p=p)
+    assert gpu["wait"] == 1 + (gap > 0 and gap ** max(p, 2) < 1e-300)
+    assert (found[0][1] > 0) == (gap > 0)
+    assert_same_on_the_cpu(monkeypatch, found, x, y, p=p)
+
+
+@pytest.mark.parametrize("dim", [3, 40])
+@pytest.mark.parametrize("scale", [1.0, 1e295, 1e-250])
+def test_large_powers_of_long_distances(gpu, monkeypatch, dim, scale):
+    x, y = (scale * part for part in points(dim))
+    found = step(x, y, p=150)
+    assert all(part.isfinite().all() for part in found)
+    assert_same_on_the_cpu(monkeypatch, found, x, y, p=150)
+
+
 @pytest.mark.parametrize("wrong", [float("nan"), float("inf")])
 @pytest.mark.parametrize("dim", [3, 40])
 @pytest.mark.parametrize("side", [0, 1])

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asot.anchors.space import AnchorSpace
-from asot.data.distributions import Distributions
+from asot.data.distributions import Distributions, check_mass
 from asot.run import devices
 from asot.validation import FloatArray
 
@@ -297,6 +297,7 @@ class LearnedSpace(AnchorSpace):
     def histograms(self, D: Distributions, *, device: str | None = "auto") -> NDArray[np.float64]:
         """Histograms (N, k) of a collection: each point spreads its mass by its code. Codes are not stored."""
         self.check_dim(D)
+        check_mass(D)
         return self.codes.histograms(D, device)
 
     def _assign(self, *_: object) -> NoReturn:

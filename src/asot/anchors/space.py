@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asot.data.distributions import Distributions
+from asot.data.distributions import Distributions, check_mass
 from asot.data.reading import stretches
 from asot.native import Doubles, Floats, Int, Ints, Record, ShortInts, entry
 from asot.run import devices
@@ -178,6 +178,7 @@ class AnchorSpace:
 
         ``device`` is where nearest anchors are found, as in `assign`.
         """
+        check_mass(D)
         if D.vocabulary is not None or D.offsets[-1] <= POINTS_AT_A_TIME:
             return self.histograms_of(D, self.nearest_of(D, device=device)[0])
         histograms = np.empty((len(D), self.n_anchors))

@@ -27,7 +27,8 @@ class Constructors:
     ) -> Distributions:
         """From a list of point arrays (n_i, d), and optionally a list of mass arrays (n_i,).
 
-        Or a list of (points, masses) tuples, as ``list(D)`` gives them.
+        Or a list of (points, masses) tuples, as ``list(D)`` gives them. The index of a pandas column of arrays becomes
+        the ids, unless pandas made it up.
 
         >>> import asot
         >>> D = asot.Distributions.from_list([[[0, 0], [1, 1]], [[2, 2]]], ids=["left", "right"])
@@ -302,8 +303,9 @@ class Constructors:
             What to do with points at infinity: a number to replace infinity with, or "drop". None refuses them.
         ids : sequence of length N, optional
 
-        Points on the diagonal are left out, and an empty diagram becomes one of them, (0, 0), which counts for nothing
-        with ``unmatched="diagonal"``, and only there. With it, distances are those of GUDHI:
+        Points on the diagonal are left out. An empty diagram becomes one of them, such as (0, 0), and has the total 0:
+        it has distances where ``unmatched=`` says what points without a partner cost. With "diagonal", they are those
+        of GUDHI:
 
         >>> import asot
         >>> D = asot.Distributions.from_diagrams([[[0.0, 1.0], [0.2, 0.5]], [[0.0, 1.2]]])
@@ -312,7 +314,9 @@ class Constructors:
         """
         from asot.data.adapters.diagrams import read_diagrams
 
-        return cls.from_list(*read_diagrams(diagrams, infinity, ids), ids)
+        points, masses, held = read_diagrams(diagrams, infinity, ids)
+        D = cls.from_list(points, masses, ids)
+        return D._replaced(totals=D.totals * held)
 
     @classmethod
     def from_spaces(cls, X: Any, *, p: float = 2, masses: Any = None, bins: int | None = None) -> Distributions:

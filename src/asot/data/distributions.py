@@ -52,7 +52,7 @@ class Distributions(Constructors):
     points : (n, d) float32 or float64
     offsets : (N + 1,) int64
     masses : (n,) float64, summing to 1 within every distribution
-    totals : (N,) float64, the totals before scaling (1 where no masses were given)
+    totals : (N,) float64, the totals before scaling (1 where no masses were given; 0 of an empty diagram)
 
     Examples
     --------
@@ -361,6 +361,16 @@ def read_both(D: Any, E: Any) -> tuple[Distributions, Distributions | None]:
             f"the two collections are in {first.dim} and {second.dim} dimensions; they must share one space"
         )
     return first, second
+
+
+def check_mass(*collections: Distributions | None) -> None:
+    """Refuse empty diagrams where all mass is matched."""
+    for D in collections:
+        if D is not None and not D.totals.all():
+            raise ValueError(
+                f"{D.label(int(np.argmin(D.totals)))} is an empty diagram: without mass it has distances only where "
+                "unmatched points have a price; pass unmatched='diagonal', or leave it out"
+            )
 
 
 def trusted(points: FloatArray, offsets: Indices, masses: Float, totals: Float) -> Distributions:

@@ -12,7 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asot.data.reading import by_group, factorized, in_order_of, label_of, listed, own_floats, read_masses, read_points
+from asot.data.reading import (
+    by_group,
+    factorized,
+    in_order_of,
+    is_missing,
+    label_of,
+    listed,
+    own_floats,
+    read_masses,
+    read_points,
+)
 from asot.validation import FloatArray, to_float_array
 
 Flat = tuple[FloatArray, Any, Any, Any]
@@ -22,6 +32,7 @@ def flatten_list(arrays: Sequence[Any], masses: Any, ids: Any) -> Flat:
     """From point arrays (n_i, d) with mass arrays (n_i,), or from (points, masses) tuples."""
     if hasattr(arrays, "reindex"):  # a pandas column of arrays
         masses, ids = in_order_of(masses, arrays, "masses", "arrays"), in_order_of(ids, arrays, "ids", "arrays")
+        ids = _names_of_rows(arrays) if ids is None else ids
     if isinstance(arrays, Mapping):
         raise TypeError("from_list takes a list of arrays; of a dictionary: from_list(list(d.values()), ids=list(d))")
     entries = list(arrays)
@@ -48,6 +59,17 @@ def flatten_list(arrays: Sequence[Any], masses: Any, ids: Any) -> Flat:
     offsets = np.cumsum([0, *(len(block) for block in blocks)])
     flat_masses = None if masses is None else _flat_masses(list(masses), entries, blocks, names)
     return np.concatenate(blocks), offsets, flat_masses, ids
+
+
+def _names_of_rows(column: Any) -> Any:
+    """The index of a pandas column as ids; None where pandas made it up, or where names are missing."""
+    index = getattr(column, "index", None)
+    if index is None or hasattr(column, "columns"):
+        return None
+    names = index.to_numpy()
+    if np.array_equal(names, np.arange(len(names))) or is_missing(names).any():
+        return None
+    return names.tolist() if all(type(name) is str for name in names) else names
 
 
 def _joined(entries: list[Any]) -> tuple[FloatArray, NDArray[np.int64]] | None:

@@ -147,8 +147,8 @@ def _is_constant(array: NDArray[Any]) -> bool:
 
 def in_order_of(values: Any, reference: Any, name: str, of: str = "points") -> Any:
     """Labeled values in the order of the rows of a labeled reference; anything without an index goes by position."""
-    if not (hasattr(values, "reindex") and hasattr(reference, "reindex")):
-        return values
+    if not all(hasattr(each, "reindex") and hasattr(each, "index") for each in (values, reference)):
+        return values  # such as an index, which is nothing but names
     mine, theirs = values.index, reference.index
     if mine is theirs or mine.equals(theirs):
         return values

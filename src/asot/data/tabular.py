@@ -143,6 +143,9 @@ def _table_columns(D: Distributions, path: PathLike) -> dict[str, NDArray[Any]]:
         raise ValueError(
             f"cannot write {path}: several distributions have the same id, but a table needs unique ids; use .npz"
         )
+    if not D.totals.all():
+        empty = D.label(int(np.argmin(D.totals)))
+        raise ValueError(f"cannot write {path}: {empty} is an empty diagram, of which a table has no line; use .npz")
     columns = {"id": np.repeat(ids, D.sizes), **{f"x{c}": D.points[:, c] for c in range(D.dim)}}
     is_uniform = np.array_equal(D.masses, np.repeat(1.0 / D.sizes, D.sizes)) and (D.totals == 1.0).all()
     if not is_uniform:

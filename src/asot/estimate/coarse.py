@@ -24,6 +24,7 @@ from asot.data.distributions import trusted
 from asot.estimate.pair_features import Features, Measured
 from asot.exact.auto import exact_solver
 from asot.exact.shared_cost import cost_bits_for, index_bits_for
+from asot.exact.unmatched import totals_beside
 from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN, MINKOWSKI, Ground, norm
 from asot.request import Distance
 from asot.run.protocols import Solution, Solver, Status, identity_of
@@ -91,7 +92,8 @@ class Coarse(Features):
     ) -> None:
         self._p, self.exponent, self.column_start = distance.p, ground.exponent, column_start
         self._norm = ground.code, ground.order
-        self._totals = np.ones(len(totals)) if distance.unmatched is None else totals
+        matched = distance.unmatched is None
+        self._totals = np.ones(len(totals)) if matched else totals_beside(distance.unmatched, totals)
         self._price = None if distance.constant is None else float(np.ldexp(distance.constant, -ground.exponent))
         self._matched = distance.unmatched is None
         self._quadratic = distance.p == 2 and ground.code == EUCLIDEAN and cells.places is None

@@ -92,7 +92,7 @@ def read_unmatched(unmatched: Any, pooled: Distributions, index: Indices, cost: 
     if isinstance(unmatched, str):
         if unmatched != "diagonal":
             raise ValueError(f"unmatched must be a number, an array or 'diagonal'; found {unmatched!r}")
-        return Unmatched("diagonal", _to_diagonal(cost), pooled.totals, None)
+        return Unmatched("diagonal", _to_diagonal(cost), totals_beside(unmatched, pooled.totals), None)
     if isinstance(unmatched, (bool, int, float, np.number)):
         if not is_number(unmatched) or not 0 < unmatched < np.inf:
             raise ValueError(f"unmatched must be a positive price; found {unmatched!r}")
@@ -120,6 +120,12 @@ def read_unmatched(unmatched: Any, pooled: Distributions, index: Indices, cost: 
             f"unmatched gives two prices to one point: point {t} is equal to another one with another price"
         )
     return Unmatched("array", prices, pooled.totals, None)
+
+
+def totals_beside(unmatched: Any, totals: Float) -> Float:
+    """Totals (N,) as prices count them: the point on the diagonal that stands for an empty diagram has mass where that
+    costs nothing."""
+    return np.where(totals > 0, totals, 1.0) if isinstance(unmatched, str) else totals
 
 
 def _widest(cost: GroundCost) -> float:

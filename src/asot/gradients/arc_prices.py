@@ -30,10 +30,11 @@ class Arcs(NamedTuple):
     pair: Tensor  # (E,)
     mass: Tensor  # (E,)
     shrink: Tensor  # (P,) what the coordinates of a pair are multiplied with
+    slope: Tensor  # (P,) what gradients in shrunk coordinates are multiplied with
 
     def on_device(self, power: float) -> cloud_arcs.DeviceArcs:
-        source, sink, pair, mass, shrink = map(on_gpu.address, self)
-        return cloud_arcs.DeviceArcs(len(self.pair), source, sink, pair, mass, shrink, power)
+        source, sink, pair, mass, shrink, slope = map(on_gpu.address, self)
+        return cloud_arcs.DeviceArcs(len(self.pair), source, sink, pair, mass, shrink, slope, power)
 
 
 def prices(x: Tensor, y: Tensor, arcs: Arcs, power: float) -> Tensor:
@@ -87,10 +88,10 @@ def _in_operations(
     x: Tensor, y: Tensor, arcs: Arcs, power: float, cost: Tensor, weights: Tensor
 ) -> tuple[Tensor, Tensor]:
     """The gradients in both sides for weights that kernels cannot read, such as many of them at a time."""
-    own = arcs.shrink[arcs.pair][:, None]
+    own, after = (each[arcs.pair][:, None] for each in (arcs.shrink, arcs.slope))
     gap = x[arcs.source].double() * own - y[arcs.sink].double() * own
     fall = torch.where(cost > 0, power * cost ** (1 - 2 / power), 0.0)
-    change = (weights * fall)[:, None] * gap * own
+    change = (weights * fall)[:, None] * gap * after
     in_x, in_y = (
         change.new_zeros(points.shape).index_add(0, at, change).to(points.dtype)
         for points, at in ((x, arcs.source), (y, arcs.sink))

@@ -8,6 +8,7 @@ Imported with the first call.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import torch
@@ -20,11 +21,13 @@ from asot.gradients.on_gpu import REALS, home_of, in_one_piece
 from asot.gradients.problems import Clouds, Plans, Side
 from asot.gradients.solver import solve
 from asot.gradients.tensors import balance_of, wide
+from asot.ground.metrics import CHEBYSHEV, CITYBLOCK, EUCLIDEAN
 
 EXTREME = 300
-"""A pair whose coordinates, to the power of its costs, are beyond 2^±300 is solved in a unit of its own."""
+"""A pair whose distances, to the power of its costs, are beyond 2^±300 is solved in a unit of its own."""
 NO_EXPONENT = -1100
-"""Of a cloud whose coordinates are all 0."""
+"""Of points that are all equal."""
+NORMS = {EUCLIDEAN: 2.0, CITYBLOCK: 1.0, CHEBYSHEV: float("inf")}
 
 
 def _side(masses: Tensor | None, offsets: Tensor, chosen: Tensor, room: int, home: Any) -> Side:
@@ -42,50 +45,99 @@ def _side(masses: Tensor | None, offsets: Tensor, chosen: Tensor, room: int, hom
     )
 
 
-def _exponents(largest: Tensor, offsets: Tensor) -> Tensor:
-    """The exponent (clouds,) of the largest coordinate of each cloud, where it has one."""
-    sizes = offsets.diff().to(largest.device)
-    which = torch.arange(len(sizes), device=largest.device).repeat_interleave(sizes, output_size=len(largest))
-    most = largest.new_zeros(len(sizes)).scatter_reduce(0, which, largest, "amax")
-    return torch.where(most > 0, torch.frexp(most).exponent, NO_EXPONENT)
-
-
-def ordinary_sizes(power: float) -> tuple[float, float]:
-    """Of the largest coordinate of a pair that is solved in the unit 1: at least the first, and less than the second;
-    or 0."""
+def ordinary_sizes(power: float, dim: int) -> tuple[float, float]:
+    """Sizes of coordinates (0 aside, at least the first, and less than the second) whose Euclidean distances to a power
+    are certainly not too large, and only too small where points are near each other."""
     bits = int(EXTREME / max(power, 2.0))
-    return 2.0 ** -(bits + 1), 2.0**bits
+    room = math.floor(900 / power - math.log2(2.0 * math.sqrt(dim)))
+    return 2.0 ** -(bits + 1), 2.0 ** min(bits, room)
 
 
-def _units(x: Tensor, y: Tensor, offsets: tuple[Tensor, Tensor], pairs: Tensor, power: float) -> Tensor | None:
+def _units(x: Tensor, y: Tensor, offsets: tuple[Tensor, Tensor], pairs: Tensor, costs: Clouds) -> Tensor | None:
     """Powers of two (P,) by which the coordinates of problems are divided, or None: all of them by 1. Refuses what is
-    not finite. The host waits for the device once."""
-    largest = [
-        torch.linalg.vector_norm(points, float("inf"), 1).double()
-        if points.shape[1]
-        else x.new_zeros(len(points)).double()
-        for points in (x, y)
-    ]
-    own, other = (_exponents(each, bounds) for each, bounds in zip(largest, offsets, strict=True))
-    first, second = pairs.to(x.device).unbind(1)
-    exponent = torch.maximum(own[first], other[second])
-    extreme = (exponent.abs() * max(power, 2.0) > EXTREME) & (exponent > NO_EXPONENT)  # as `ordinary_sizes`
-    finite = [each.isfinite().all() for each in largest]
-    *finite_sides, any_extreme = torch.stack([*finite, extreme.any()]).tolist()
-    for is_finite, each, bounds, name in zip(finite_sides, largest, offsets, "xy", strict=True):
-        if not is_finite:
-            cloud, place = place_of(int((~each.isfinite()).int().argmax()), bounds.numpy())
-            users = (pairs[:, "xy".index(name)] == cloud).nonzero()
-            whose = (
-                f"problem {int(users[0])}: point {place} of its cloud"
-                if len(users)
-                else f"point {place} of cloud {cloud}"
-            )
-            raise ValueError(f"{whose} in {name} is not finite")
-    if not any_extreme:
+    not finite. The host waits for the device once, unless something is extreme.
+
+    A unit is near the largest distance of a pair: with r_x and r_y, the distances of a cloud's points from its first
+    one, and r, that of both first points, max(r_x, r_y, r) is at most twice as much, and at least a third."""
+    dim = x.shape[1]
+    if not dim:
         return None
-    bits = torch.where(extreme, exponent.clamp(-1000, 1000), 0).to(torch.int64) + 1023
-    return (bits << 52).view(torch.float64)
+    gaps = [_Gaps.of(*side) for side in ((x, offsets[0]), (y, offsets[1]))]
+    chosen = pairs.to(x.device).unbind(1)
+    across = [gap.first[own] for gap, own in zip(gaps, chosen, strict=True)]
+    widths = [_widest(gap.from_first) for gap in gaps]
+    most = [gap.of_clouds(width, 0.0) for gap, width in zip(gaps, widths, strict=True)]
+    rough = torch.maximum(torch.maximum(most[0][chosen[0]], most[1][chosen[1]]), _widest(across[0] - across[1]))
+    bits = torch.frexp(rough.double()).exponent.abs() + (math.log2(dim) + 2)  # as much as norms differ, and rounding
+    doubtful = (bits * max(costs.power, 2.0) > EXTREME) & (rough != 0)
+    if not torch.stack([doubtful.any(), *((~width.isfinite()).any() for width in widths)]).any():
+        return None
+    sizes = [_checked(*side, pairs) for side in zip((x, y), offsets, "xy", strict=True)]
+    norm = NORMS[costs.metric]
+    exponents = [
+        gap.of_clouds(_exponents(side, gap.first[gap.cloud], norm), NO_EXPONENT)
+        for gap, side in zip(gaps, (x, y), strict=True)
+    ]
+    exponent = torch.maximum(exponents[0][chosen[0]], exponents[1][chosen[1]])
+    exponent = torch.maximum(exponent, _exponents(across[0], across[1], norm))
+    extreme = (exponent.abs() * max(costs.power, 2.0) > EXTREME) & (exponent > NO_EXPONENT)
+    held = [gap.of_clouds(torch.frexp(size).exponent, NO_EXPONENT) for gap, size in zip(gaps, sizes, strict=True)]
+    size = torch.maximum(held[0][chosen[0]], held[1][chosen[1]])  # which must be finite in that unit, too
+    return _power_of_two(torch.where(extreme, torch.maximum(exponent, size - 1000), 0))
+
+
+class _Gaps(NamedTuple):
+    """How far the points of clouds are from the first one of each."""
+
+    first: Tensor  # (clouds, d), of an empty cloud any point
+    cloud: Tensor  # (n,)
+    from_first: Tensor  # (n, d)
+
+    @classmethod
+    def of(cls, points: Tensor, offsets: Tensor) -> _Gaps:
+        sizes = offsets.diff().to(points.device)
+        cloud = torch.arange(len(sizes), device=points.device).repeat_interleave(sizes, output_size=len(points))
+        if not len(points):
+            return cls(points.new_zeros(len(sizes), points.shape[1]), cloud, points)
+        first = points[offsets[:-1].clamp(max=len(points) - 1).to(points.device)]
+        return cls(first, cloud, points - first[cloud])
+
+    def of_clouds(self, numbers: Tensor, least: float) -> Tensor:
+        """The largest (clouds,) of numbers (n,), and ``least`` where there is none."""
+        return numbers.new_full((len(self.first),), least).scatter_reduce(0, self.cloud, numbers, "amax")
+
+
+def _checked(points: Tensor, offsets: Tensor, name: str, pairs: Tensor) -> Tensor:
+    """The largest coordinate (n,) of each point; refuses what is not finite."""
+    largest = _widest(points).double()
+    finite = largest.isfinite()
+    if not finite.all():
+        cloud, place = place_of(int((~finite).int().argmax()), offsets.numpy())
+        users = (pairs[:, "xy".index(name)] == cloud).nonzero()
+        whose = (
+            f"problem {int(users[0])}: point {place} of its cloud" if len(users) else f"point {place} of cloud {cloud}"
+        )
+        raise ValueError(f"{whose} in {name} is not finite")
+    return largest
+
+
+def _widest(gaps: Tensor) -> Tensor:
+    return torch.linalg.vector_norm(gaps, float("inf"), 1)
+
+
+def _exponents(one: Tensor, two: Tensor, norm: float) -> Tensor:
+    """Of the distances of points (n, d), computed without over- or underflow."""
+    top = torch.finfo(torch.float64).max
+    gap = (one.double() - two.double()).clamp(-top, top)
+    widest = _widest(gap)
+    near = torch.frexp(widest).exponent.clamp(-1000, 1000)
+    rest = torch.linalg.vector_norm(gap * _power_of_two(-near)[:, None], norm, 1)
+    return torch.where(widest > 0, near + torch.frexp(rest).exponent, NO_EXPONENT)
+
+
+def _power_of_two(exponent: Tensor) -> Tensor:
+    """As float64; exponents beyond ±1000 count as these."""
+    return ((exponent.to(torch.int64).clamp(-1000, 1000) + 1023) << 52).view(torch.float64)
 
 
 class CloudBatch(NamedTuple):
@@ -119,8 +171,10 @@ def _solve(*arguments: Any) -> tuple[Tensor, ...]:
     first, second = given.pairs.unbind(1)
     left = _side(given.a, offsets[0], first, given.rows, home)
     right = _side(given.b, offsets[1], second, given.columns, home)
-    unit = _units(x.detach().to(home), y.detach().to(home), offsets, given.pairs, power)
-    costs = Clouds(points[0], points[1], CODES[given.metric], power, None if unit is None else 1.0 / unit)
+    costs = Clouds(points[0], points[1], CODES[given.metric], power, None)
+    unit = _units(x.detach().to(home), y.detach().to(home), offsets, given.pairs, costs)
+    if unit is not None:
+        costs = costs._replace(shrink=1.0 / unit)
     problems = torch.arange(len(given.pairs), device=home)
     n_arcs = given.rows + given.columns
     pair = problems.repeat_interleave(left.sizes + right.sizes, output_size=n_arcs)

@@ -219,6 +219,7 @@ def _values(
 ) -> Tensor:
     """Values (P,) that autograd can follow: the arcs of optimal plans, priced again, in the pairs' units."""
     from asot.gradients.refusals import without_second
+    from asot.gradients.units import times
 
     x, y = without_second(first.points), without_second(second.points)
     prices = _prices(torch, x, y, plans, unit, p, metric)
@@ -228,24 +229,28 @@ def _values(
         (second.masses, plans.column_pair, plans.column, plans.g),
     ):
         if masses is not None and masses.requires_grad:
-            values = values + _through_masses(masses, place, point, potential, len(unit))
+            scale = unit * unit if metric == "sqeuclidean" else unit
+            values = values + scale * _through_masses(masses, place, point, potential, len(unit))
     if p != 1:
         positive = values > 0
         values = torch.where(positive, torch.where(positive, values, 1.0) ** (1.0 / p), 0.0)
-    values = values * unit
-    return (values * unit if metric == "sqeuclidean" else values).to(first.points.dtype)
+    one = torch.ones_like(unit)
+    values = times(values, unit, one)
+    return (times(values, unit, one) if metric == "sqeuclidean" else values).to(first.points.dtype)
 
 
 def _prices(torch: Any, x: Tensor, y: Tensor, plans: CloudPlan, unit: Tensor, p: float, metric: str) -> Tensor:
-    """d^p of the arcs, (arcs,); those without mass may have any price."""
+    """d^p of the arcs, (arcs,), in the pairs' units; those without mass may have any price. Gradients are as of values
+    in the caller's units."""
     from asot.gradients import arc_prices
+    from asot.gradients.units import times
 
-    shrink = 1.0 / unit
+    shrink, slope = 1.0 / unit, unit if metric == "sqeuclidean" else torch.ones_like(unit)
     if arc_prices.has_kernel(x, y, metric):
-        arcs = arc_prices.Arcs(plans.source, plans.sink, plans.pair, plans.mass, shrink)
+        arcs = arc_prices.Arcs(plans.source, plans.sink, plans.pair, plans.mass, shrink, slope)
         return arc_prices.prices(x, y, arcs, _power(p, metric))
-    own = shrink[plans.pair][:, None]
-    one, two = (points[at].to(wide(x)) * own for points, at in ((x, plans.source), (y, plans.sink)))
+    own, after = (each[plans.pair][:, None] for each in (shrink, slope))
+    one, two = (times(points[at].to(wide(x)), own, after) for points, at in ((x, plans.source), (y, plans.sink)))
     return _ground(torch, one - two, metric, p)
 
 

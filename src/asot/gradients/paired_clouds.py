@@ -1,7 +1,7 @@
 """Values of clouds that are paired i-th with i-th, as one step of autograd on a GPU.
 
 A training step mostly asks for these, and may take less time on a GPU than it takes the host to say what to do. So all
-is launched at once, as if nothing were wrong and no coordinate extreme. Kernels say whether that was so; if not,
+is launched at once, as if nothing were wrong and no distance extreme. Kernels say whether that was so; if not,
 `asot.gradients.cloud_plans` does it again, or refuses it. Imported with the first call.
 """
 
@@ -104,7 +104,7 @@ def _enqueue(x: GivenClouds, y: GivenClouds, counted: Tensor, steps: _Steps, not
         _side(side, counted[at : at + 2], most) for side, at, most in zip((x, y), (0, 2), steps.most, strict=True)
     )
     points = x.points.detach(), y.points.detach()
-    ordinary = ordinary_sizes(form.power)
+    ordinary = ordinary_sizes(form.power, form.dim)
     costs = problems.Clouds(*points, EUCLIDEAN, form.power, None, ordinary)
     balance = balance_of(x.masses, y.masses)
     plans = gpu_solver.enqueue(rows, columns, costs, notice, potentials=False, balance=balance, arcs_at=counted[4])
@@ -114,7 +114,7 @@ def _enqueue(x: GivenClouds, y: GivenClouds, counted: Tensor, steps: _Steps, not
     one, two = (steps.side(side, each, counted) for side, each in enumerate(points))
     if not gpu_solver.pays_to_price(rows, columns, costs):  # else costs were looked at when they were computed
         cloud_pairs.look(one, two, P, form, ordinary, on_gpu.address(notice))
-    cloud_pairs.price(one, two, _plans(solved, 0), form, on_gpu.address(values))
+    cloud_pairs.price(one, two, _plans(solved, 0), form, on_gpu.address(values), on_gpu.address(notice))
     return values, solved
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.data.distinct import in_own_order, sparse_histograms
-from asot.data.distributions import Distributions
+from asot.data.distributions import Distributions, check_mass
 from asot.exact.auto import exact_solver, read_prices
 from asot.ground.costs import prepare_cost
 from asot.ground.metrics import FROM_POINTS, KERNELS, NORMS
@@ -68,7 +68,9 @@ class Settings(Distance):
         return solver, relax(histograms, cost, shape, self.p, prices)
 
     def check(self, D: Distributions) -> None:
-        """Refuse points that the metric has no distances for, before they are members."""
+        """Refuse what has no distances, before it is a member."""
+        if self.matches_all:
+            check_mass(D)
         points = np.asarray(D.points, dtype=np.float64)
         if self.metric == "precomputed":
             places = np.unique(points[:, :1])

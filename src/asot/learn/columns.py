@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot._typing import Float
-from asot.data.distributions import Distributions, as_distributions
+from asot.data.distributions import Distributions, as_distributions, check_mass
 from asot.data.reading import listed
 from asot.distances import pairwise_exact
 from asot.results.distances import Distances
@@ -126,6 +126,7 @@ def _read(D: Any, columns: Sequence[Any] | None) -> tuple[list[Any], NDArray[Any
         held = [{name: frame[name].to_numpy() for name in frame.columns if name in wanted} for frame in entries]
         return wanted, ids, [(own, np.ones(len(frame))) for own, frame in zip(held, entries, strict=True)]
     D = as_distributions(D)
+    check_mass(D)
     names = list(range(D.dim)) if columns is None else list(columns)
     if len(names) != D.dim:
         raise ValueError(f"columns has {len(names)} names for the {D.dim} columns of the collection")

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot.data.belonging import per_distribution
-from asot.data.distributions import Distributions, as_distributions
+from asot.data.distributions import Distributions, as_distributions, check_mass
 from asot.data.reading import factorized
 from asot.distances import pairwise
 from asot.learn import noise
@@ -118,6 +118,7 @@ def drivers(
     Drivers: of 2 kinds of points, groups differ in T cell (q = 0.002)
     """
     D = as_distributions(D)
+    check_mass(D)
     least = 10 if min_size is None else as_positive_int(min_size, "min_size")
     if least < noise.FEWEST:
         raise ValueError(f"min_size must be at least {noise.FEWEST}, or the noise cannot be told; found {least}")

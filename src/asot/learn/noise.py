@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asot._typing import Float
-from asot.data.distributions import Distributions, as_distributions
+from asot.data.distributions import Distributions, as_distributions, check_mass
 from asot.distances import pairwise, pairwise_exact
 from asot.results.distances import Distances
 from asot.run.executors import ProgressLike
@@ -140,6 +140,7 @@ def noise_floor(
     True
     """
     D = as_distributions(D)
+    check_mass(D)
     n_splits = as_positive_int(n_splits, "n_splits")
     enough = D.sizes >= FEWEST
     if not enough.any():
@@ -255,6 +256,7 @@ def size_matched(
     True
     """
     D = as_distributions(D)
+    check_mass(D)
     for word in how:
         if word not in FOR_DRAWS:
             raise TypeError(f"size_matched takes no {word}=; what it passes on to pairwise is {', '.join(FOR_DRAWS)}")

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from asot._typing import Float, Indices, Parameters
 from asot.anchors.kmeans import KMeansAnchors
 from asot.data.distinct import SparseHistograms, numbered_histograms
-from asot.data.distributions import Distributions, as_distributions
+from asot.data.distributions import Distributions, as_distributions, check_mass
 from asot.data.reading import factorized, read_points
 from asot.distances import pairwise_exact
 from asot.exact.auto import points_work
@@ -160,6 +160,7 @@ def perturbation_test(
     {'strong': 0.005, 'no effect': 0.745}
     """
     D = as_distributions(D)
+    check_mass(D)
     count = as_positive_int(n_permutations, "n_permutations")
     labels = None if strata is None else factorized(strata, len(D.masses), "strata")[1]
     if isinstance(control, (str, int, np.integer)):

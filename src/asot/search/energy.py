@@ -91,7 +91,7 @@ def _with_reservoir(
 
     All distributions get the same total, by what they have there.
     """
-    totals = totals / totals.max()
+    totals = totals / (totals.max() or 1.0)
     own = np.add.reduceat(histograms.masses * prices[histograms.index], histograms.offsets[:-1])
     border = prices[landmarks]
     means = totals[:, None] * means + (1.0 - totals)[:, None] * border

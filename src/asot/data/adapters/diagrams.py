@@ -3,8 +3,8 @@
 What the libraries do with special points:
 
 * points on the diagonal carry no information; they are left out;
-* an empty diagram becomes one point on the diagonal, which costs nothing to leave unmatched, so its distance to another
-  diagram is the cost of that diagram's points alone;
+* an empty diagram becomes one point on the diagonal and the total 0, so its distance to another diagram is what that
+  diagram's points cost without a partner;
 * points at infinity (features that never die) have no distance to the diagonal. GUDHI matches them with each other, and
   gives infinity where their numbers differ; with ``keep_essential_parts=False`` it leaves them out, as persim does.
   Here the caller decides.
@@ -16,20 +16,24 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from asot._typing import Float
 from asot.data.reading import label_of
 from asot.validation import as_number, can_be_walked, to_float_array
 
 
-def read_diagrams(diagrams: Sequence[Any], infinity: float | str | None, ids: Any) -> tuple[list[Float], list[Float]]:
-    """Points (n_i, 2) and masses (n_i,) of every diagram."""
+def read_diagrams(
+    diagrams: Sequence[Any], infinity: float | str | None, ids: Any
+) -> tuple[list[Float], list[Float], NDArray[np.bool_]]:
+    """Points (n_i, 2) and masses (n_i,) of every diagram, and which of them have any (N,)."""
     if infinity is not None and infinity != "drop":
         as_number(infinity, np.isfinite, "infinity must be None, 'drop' or a finite number")
     if isinstance(diagrams, (str, bytes, dict)) or not can_be_walked(diagrams):
         raise ValueError(f"diagrams must be a list of arrays (n, 2); found {type(diagrams).__name__}")
     points = [_read_one(i, diagram, infinity, ids) for i, diagram in enumerate(diagrams)]
-    return points, [np.ones(len(own)) for own in points]
+    held = np.array([own[0, 0] != own[0, 1] for own in points], dtype=bool)
+    return points, [np.ones(len(own)) for own in points], held
 
 
 def _read_one(i: int, diagram: Any, infinity: float | str | None, ids: Any) -> Float:

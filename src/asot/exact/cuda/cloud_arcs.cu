@@ -31,13 +31,13 @@ extern "C" __global__ void price_arcs(
     if (lane == 0) price[e] = of_squares(squares, power);
 }
 
-// The gradient in the points of one side of the sum of weighted prices. The arcs of point k are order[ends[k - 1]] up to
+// The gradient in the points of one side of the sum of weighted prices, for shrunk points times `after`. The arcs of point k are order[ends[k - 1]] up to
 // order[ends[k] - 1], added in this order; what has no length has no gradient.
 extern "C" __global__ void differentiate_arcs(
     const REAL* __restrict__ own, const REAL* __restrict__ other, int dim, const i64* __restrict__ order,
     const i64* __restrict__ ends, const i64* __restrict__ far_end, const i64* __restrict__ pair,
-    const double* __restrict__ shrink, const double* __restrict__ price, const double* __restrict__ weight,
-    double power, i64 n_points, REAL* __restrict__ gradient
+    const double* __restrict__ shrink, const double* __restrict__ after, const double* __restrict__ price,
+    const double* __restrict__ weight, double power, i64 n_points, REAL* __restrict__ gradient
 ) {
     const i64 k = ((i64)blockIdx.x * blockDim.x + threadIdx.x) / 32;
     if (k >= n_points) return;
@@ -52,7 +52,7 @@ extern "C" __global__ void differentiate_arcs(
             const i64 e = order[at];
             const double cost = price[e];
             if (weight[e] == 0.0 || !(cost > 0.0)) continue;
-            const double factor = shrink[pair[e]];
+            const double factor = shrink[pair[e]], last = after[pair[e]];
             const double fall = power == 2.0 ? 1.0 : power == 1.0 ? 1.0 / cost : pow(cost, (power - 2.0) / power);
             const double slope = weight[e] * power * fall;
             const REAL* there = other + far_end[e] * dim;
@@ -60,7 +60,7 @@ extern "C" __global__ void differentiate_arcs(
             for (int s = 0; s < STRIP; s++) {
                 const int t = first + 32 * s + lane;
                 if (t >= dim) continue;
-                sum[s] += slope * ((double)own[k * dim + t] * factor - (double)there[t] * factor) * factor;
+                sum[s] += slope * ((double)own[k * dim + t] * factor - (double)there[t] * factor) * last;
             }
         }
 #pragma unroll

@@ -44,6 +44,7 @@ class DeviceArcs(NamedTuple):
     pair: Any  # (E,) int64
     mass: Any  # (E,) float64
     shrink: Any  # (P,) float64: what the coordinates of a pair are multiplied with
+    slope: Any  # (P,) float64: what gradients in shrunk coordinates are multiplied with
     power: float
 
 
@@ -72,6 +73,6 @@ def differentiate(
     if own.size and own.dim:
         load("cloud_arcs", {"REAL": own.real}).get_function("differentiate_arcs")(
             (-(-own.size // WARPS),), (32 * WARPS,),
-            (own.array, other.array, np.int32(own.dim), *ends, arcs.pair, arcs.shrink, prices, weights,
+            (own.array, other.array, np.int32(own.dim), *ends, arcs.pair, arcs.shrink, arcs.slope, prices, weights,
              np.float64(arcs.power), np.int64(own.size), gradient),
         )  # fmt: skip

@@ -6,6 +6,7 @@
 // Defines (asot.exact.cuda.cloud_pairs): REAL, the type of coordinates, values and weights.
 
 constexpr int WARPS = 8;
+constexpr double LEAST = 0x1p-800;  // what is less has lost digits, or soon does
 
 DEVICE double of_squares(double squares, double power) {
     return power == 2.0 ? squares : power == 1.0 ? sqrt(squares) : pow(squares, 0.5 * power);
@@ -39,19 +40,21 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) look_at_pairs(
 }
 
 // The distance of every pair to `values`, (sum of mass · |x - y|^power)^(1 / order); that sum to `totals`, and what an arc
-// costs to `prices`, 0 where nothing is shipped.
+// costs to `prices`, 0 where nothing is shipped. Sets `refused` if points of a pair that ship to others are all so near
+// these that costs have lost digits, or where costs are too large to be added.
 extern "C" __global__ void __launch_bounds__(32 * WARPS) price_pairs(
     const REAL* __restrict__ x, const REAL* __restrict__ y, int dim, const i64* __restrict__ rows_at,
     const i64* __restrict__ row_sizes, const i64* __restrict__ columns_at, const i64* __restrict__ column_sizes,
     const i64* __restrict__ arcs_at, const i64* __restrict__ source, const i64* __restrict__ sink,
     const double* __restrict__ mass, double power, double order, double* __restrict__ prices, double* __restrict__ totals,
-    REAL* __restrict__ values
+    REAL* __restrict__ values, int* __restrict__ refused
 ) {
-    __shared__ double of_warp[WARPS];
+    __shared__ double of_warp[WARPS], widest_of_warp[WARPS];
     const int t = blockIdx.x, lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     const REAL *from = x + rows_at[t] * dim, *to = y + columns_at[t] * dim;
     const i64 end = arcs_at[t] + row_sizes[t] + column_sizes[t];
-    double total = 0.0;
+    double total = 0.0, widest = 0.0;
+    bool differs = false;
     for (i64 e = arcs_at[t] + warp; e < end; e += WARPS) {
         double squares = 0.0;
         if (mass[e] > 0.0) {
@@ -60,17 +63,23 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) price_pairs(
             for (int c = lane; c < dim; c += 32) {
                 const double apart = (double)one[c] - (double)two[c];
                 squares += apart * apart;
+                differs |= apart != 0.0;
             }
         }
-        const double price = of_squares(warp_sum(squares), power);
+        squares = warp_sum(squares);
+        widest = larger(widest, squares);
+        const double price = of_squares(squares, power);
         if (lane == 0) prices[e] = price;
         total += mass[e] * price;
     }
-    if (lane == 0) of_warp[warp] = total;
+    differs = __ballot_sync(ALL_LANES, differs) != 0;
+    if (lane == 0) of_warp[warp] = total, widest_of_warp[warp] = differs ? widest : -1.0;
     __syncthreads();
     if (threadIdx.x > 0) return;
     total = 0.0;
-    for (int w = 0; w < WARPS; w++) total += of_warp[w];
+    widest = -1.0;  // where all that is shipped stays at its point
+    for (int w = 0; w < WARPS; w++) total += of_warp[w], widest = larger(widest, widest_of_warp[w]);
+    if (widest >= 0.0 && !(widest >= LEAST && of_squares(widest, power) >= LEAST && total < INFINITY)) *refused = 1;
     totals[t] = total;
     values[t] = (REAL)(order == 1.0 || !(total > 0.0) ? total : order == 2.0 ? sqrt(total) : pow(total, 1.0 / order));
 }

@@ -63,12 +63,13 @@ def look(x: DeviceClouds, y: DeviceClouds, count: int, form: Form, sizes: tuple[
     )  # fmt: skip
 
 
-def price(x: DeviceClouds, y: DeviceClouds, plans: DevicePlans, form: Form, values: Any) -> None:
-    """Write ``values`` (P,), and prices and totals of the plans."""
+def price(x: DeviceClouds, y: DeviceClouds, plans: DevicePlans, form: Form, values: Any, refused: Any) -> None:
+    """Write ``values`` (P,), and prices and totals of the plans. Set ``refused`` (1,) int32 to 1 if all that is shipped
+    in a pair goes so short a way that its price has lost digits."""
     _kernel("price_pairs", form.real)(
         (plans.problems,), (32 * WARPS,),
         (x.points, y.points, np.int32(form.dim), *x[1:3], *y[1:3], *plans[1:5], np.float64(form.power),
-         np.float64(form.order), plans.prices, plans.totals, values),
+         np.float64(form.order), plans.prices, plans.totals, values, refused),
     )  # fmt: skip
 
 
