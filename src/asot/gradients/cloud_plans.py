@@ -55,12 +55,12 @@ def ordinary_sizes(power: float, dim: int) -> tuple[float, float]:
 
 def _units(x: Tensor, y: Tensor, offsets: tuple[Tensor, Tensor], pairs: Tensor, costs: Clouds) -> Tensor | None:
     """Powers of two (P,) by which the coordinates of problems are divided, or None: all of them by 1. Refuses what is
-    not finite. The host waits for the device once, unless something is extreme.
+    not finite. The host waits for the device once, unless something may be extreme.
 
     A unit is near the largest distance of a pair: with r_x and r_y, the distances of a cloud's points from its first
     one, and r, that of both first points, max(r_x, r_y, r) is at most twice as much, and at least a third."""
     dim = x.shape[1]
-    if not dim:
+    if not dim or _are_ordinary(x, y, offsets, pairs, costs.power):
         return None
     gaps = [_Gaps.of(*side) for side in ((x, offsets[0]), (y, offsets[1]))]
     chosen = pairs.to(x.device).unbind(1)
@@ -68,7 +68,7 @@ def _units(x: Tensor, y: Tensor, offsets: tuple[Tensor, Tensor], pairs: Tensor, 
     widths = [_widest(gap.from_first) for gap in gaps]
     most = [gap.of_clouds(width, 0.0) for gap, width in zip(gaps, widths, strict=True)]
     rough = torch.maximum(torch.maximum(most[0][chosen[0]], most[1][chosen[1]]), _widest(across[0] - across[1]))
-    bits = torch.frexp(rough.double()).exponent.abs() + (math.log2(dim) + 2)  # as much as norms differ, and rounding
+    bits = torch.frexp(rough.double()).exponent.abs() + _slack(dim)
     doubtful = (bits * max(costs.power, 2.0) > EXTREME) & (rough != 0)
     if not torch.stack([doubtful.any(), *((~width.isfinite()).any() for width in widths)]).any():
         return None
@@ -84,6 +84,27 @@ def _units(x: Tensor, y: Tensor, offsets: tuple[Tensor, Tensor], pairs: Tensor, 
     held = [gap.of_clouds(torch.frexp(size).exponent, NO_EXPONENT) for gap, size in zip(gaps, sizes, strict=True)]
     size = torch.maximum(held[0][chosen[0]], held[1][chosen[1]])  # which must be finite in that unit, too
     return _power_of_two(torch.where(extreme, torch.maximum(exponent, size - 1000), 0))
+
+
+def _are_ordinary(x: Tensor, y: Tensor, offsets: tuple[Tensor, Tensor], pairs: Tensor, power: float) -> bool:
+    """Whether the first points of all pairs are so far apart, and all coordinates so small, that no pair's largest
+    distance can be extreme. So it mostly is, and nothing else has to be looked at."""
+    if not (len(pairs) and len(x) and len(y)):
+        return False
+    one, two = (
+        points[bounds[:-1][own].clamp(max=len(points) - 1).to(points.device)]
+        for points, bounds, own in zip((x, y), offsets, pairs.unbind(1), strict=True)
+    )
+    least, *most = torch.stack([_widest(one - two).min(), *x.aminmax(), *y.aminmax()]).double().abs().tolist()
+    if not (least > 0.0 and math.isfinite(sum(most))):
+        return False
+    exponents = (abs(math.frexp(size)[1]) for size in (least, 2.0 * max(most)))
+    return (max(exponents) + _slack(x.shape[1])) * max(power, 2.0) <= EXTREME
+
+
+def _slack(dim: int) -> float:
+    """Bits by which norms differ, and rounding."""
+    return math.log2(dim) + 2
 
 
 class _Gaps(NamedTuple):
