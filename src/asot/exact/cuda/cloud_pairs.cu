@@ -79,7 +79,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) price_pairs(
     total = 0.0;
     widest = -1.0;  // where all that is shipped stays at its point
     for (int w = 0; w < WARPS; w++) total += of_warp[w], widest = larger(widest, widest_of_warp[w]);
-    if (widest >= 0.0 && !(widest >= LEAST && of_squares(widest, power) >= LEAST && total < INFINITY)) *refused = 1;
+    if (widest >= 0.0 && !(widest >= LEAST && of_squares(widest, power) >= LEAST && isfinite(total))) *refused = 1;
     totals[t] = total;
     values[t] = (REAL)(order == 1.0 || !(total > 0.0) ? total : order == 2.0 ? sqrt(total) : pow(total, 1.0 / order));
 }
