@@ -120,6 +120,22 @@ def test_what_is_listed_compiles(tmp_path, file):
         assert done.returncode == 0, done.stderr
 
 
+@pytest.fixture(scope="module")
+def nvrtc():
+    try:
+        return gpu_kernels.Nvrtc(gpu_kernels.find_nvrtc())
+    except SystemExit as missing:
+        pytest.skip(str(missing))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", sorted({name for name, _ in gpu_kernels.variants(SHARED[-1])}))
+def test_nvrtc_compiles_what_is_listed(nvrtc, file):
+    """The first of every kernel file. NVRTC has none of the headers that the emulator's compiler has."""
+    own = next(defines for name, defines in gpu_kernels.variants(SHARED[-1]) if name == file)
+    assert nvrtc.compile(cuda.source(file), cuda.options_of(own), "ptx")
+
+
 # ------------------------------------------------------------------------------------------- the archive
 
 
