@@ -10,8 +10,11 @@ from scipy.stats import wasserstein_distance
 import asot
 from asot.data.distinct import sparse_histograms
 from asot.exact.points import ExactPoints
+from asot.ground import metrics
 from asot.ground.costs import prepare_cost
 from asot.ground.metrics import prepare_metric
+from asot.index.frame import make_frame
+from asot.index.settings import read_settings
 from asot.search.cascade import Cascade, no_pool
 from asot.search.choose import _no_projections
 from asot.search.dual_pool import dual_pool
@@ -196,3 +199,33 @@ def test_little_memory_means_fewer_rotations_and_potentials():
     assert len(poor.projections.mixed) < len(rich.projections.mixed)
     assert poor.pool.values.shape[1] < rich.pool.values.shape[1]
     assert_certain(all_bounds(poor), asot.pairwise_exact(D).matrix())
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e250])
+def test_a_metric_that_scales_is_not_taken_for_a_norm_that_projections_know(scale, monkeypatch):
+    D = clouds(30, 3, largest=9)
+    D = asot.Distributions(scale * np.asarray(D.points), D.offsets, D.masses)
+    expected = asot.kneighbors(D, 4, metric="cityblock", device="cpu")
+    monkeypatch.setattr(metrics, "_LENGTHS", metrics._LENGTHS - {metrics.CITYBLOCK})
+    found = asot.kneighbors(D, 4, metric="cityblock", prune="all", device="cpu")
+    np.testing.assert_array_equal(found.distances, expected.distances)
+    assert found.info["tables"] == ["potentials"]
+    with pytest.raises(ValueError, match="only proven for metrics that are norms"):
+        asot.kneighbors(D, 4, metric="cityblock", prune="projections", device="cpu")
+
+
+def test_all_bounds_know_how_rough_a_metric_is(monkeypatch):
+    D = clouds(20, 3, largest=9)
+    histograms = sparse_histograms(D)
+
+    def lowered():
+        cost = prepare_cost(histograms.points, "canberra")
+        pool, _ = dual_pool(
+            histograms, cost.ground, ExactPoints(histograms, cost.ground), histograms.points, seed=0, memory=2**30
+        )
+        frame = make_frame(D, read_settings(1, "canberra", None, None, 0), 2**30)
+        return relax(histograms, cost, Shape(len(D), len(D), 0, True), 1.0).cost.error, pool.absolute, frame.error
+
+    exact = lowered()
+    monkeypatch.setitem(metrics.ROUGH, metrics.CANBERRA, 0.5)
+    assert (np.array(lowered()) > np.array(exact) + 0.01).all()

@@ -41,7 +41,16 @@ ON_GPUS = frozenset(range(EUCLIDEAN, JENSENSHANNON + 1))
 """Codes that ``exact/cuda/points_metric.cuh`` has, too; other metrics are solved on the CPU."""
 
 _BOOLEAN = {JACCARD, ROGERSTANIMOTO, SOKALSNEATH}
-_HOMOGENEOUS = {EUCLIDEAN, CITYBLOCK, CHEBYSHEV, MINKOWSKI}
+_LENGTHS = frozenset({EUCLIDEAN, CITYBLOCK, CHEBYSHEV, MINKOWSKI})
+"""Codes of the norms that `norm` and the bounds of searches know (``native/search/cascade.cpp``)."""
+
+_HOMOGENEOUS = {*_LENGTHS}
+"""Codes of all metrics that scale with the points, d(sx, sy) = s d(x, y): kernels see points at the scale of 1."""
+
+ROUGH = {JENSENSHANNON: 1e-6}
+"""What small distances under a code may be off by, where the largest are about 1: bounds are lowered by it. A
+Jensen-Shannon distance is the root of a difference: near 0 it has half the digits of the others."""
+
 NORMS = frozenset({"euclidean", "cityblock", "manhattan", "chebyshev", "minkowski"})
 """Metrics of the points as they are: on a line all of them are |x - y|."""
 
@@ -77,8 +86,8 @@ class Ground:
 
     @property
     def is_norm(self) -> bool:
-        """Whether it is a norm of the difference of two points."""
-        return self.code in _HOMOGENEOUS
+        """Whether it is a norm of the difference of two points, and a known one."""
+        return self.code in _LENGTHS
 
     @property
     def span(self) -> float:

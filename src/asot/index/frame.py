@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from asot.data.distinct import sparse_histograms
 from asot.data.distributions import Distributions, trusted
 from asot.exact.price import LAY_OUT, MICRO, pair_seconds
-from asot.ground.metrics import CHEBYSHEV, CODES, EUCLIDEAN
+from asot.ground.metrics import CHEBYSHEV, CODES, EUCLIDEAN, ROUGH
 from asot.index.settings import Settings
 from asot.search.projections import COARSE, SHARES, WIDTH, Axes, choose_axes, project_on
 
@@ -258,8 +258,8 @@ def make_frame(members: Distributions, settings: Settings, memory: int) -> Frame
 
 
 def _error(settings: Settings, exponent: int) -> float:
-    """A Jensen-Shannon distance is the root of a difference: near 0 it has half the digits of the others."""
-    return float(np.ldexp(1e-6, -exponent)) if settings.metric == "jensenshannon" else 0.0
+    """What distances may be off by, in the unit of the frame."""
+    return float(np.ldexp(ROUGH.get(CODES.get(str(settings.metric), EUCLIDEAN), 0.0), -exponent))
 
 
 def _landmarks(

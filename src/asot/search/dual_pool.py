@@ -20,7 +20,7 @@ from asot.data.distributions import Distributions
 from asot.exact.auto import simplex_of_points
 from asot.exact.points import ExactPoints, SinkPotentials
 from asot.exact.workspace import padded
-from asot.ground.metrics import JENSENSHANNON, Ground
+from asot.ground.metrics import ROUGH, Ground
 from asot.native import Double, Doubles, Int, Ints, Record, entry
 from asot.run.executors import Stop, in_stretches, in_threads, local_executor
 from asot.run.pairs import tiles
@@ -71,8 +71,7 @@ def dual_pool(
     extended = _extended(potentials, support, ground, n_jobs)
     values = histograms.means(extended, functools.partial(in_stretches, n_jobs=n_jobs))
     values -= values.mean(axis=0)  # a constant changes no difference, and small numbers lose less as float32
-    # A Jensen-Shannon distance is the root of a difference: near 0 it has half the digits of the others.
-    exactness = 1e-6 if ground.code == JENSENSHANNON else 1e-11
+    exactness = ROUGH.get(ground.code, 1e-11)
     absolute = 4.0 * _ROUNDING * float(np.abs(values).max()) + exactness * float(np.abs(extended).max())
     wide = np.zeros((n, -(-values.shape[1] // 16) * 16), dtype=np.float32)
     wide[:, : values.shape[1]] = values

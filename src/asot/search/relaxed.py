@@ -24,7 +24,7 @@ from asot.exact.any_cost import mass_exponents, quantize_totals
 from asot.exact.points import quantize_sparse
 from asot.exact.unmatched import Unmatched
 from asot.ground.costs import GroundCost
-from asot.ground.metrics import CITYBLOCK, EUCLIDEAN, JENSENSHANNON, Ground
+from asot.ground.metrics import CITYBLOCK, EUCLIDEAN, ROUGH, Ground
 from asot.native import Bytes, Double, Doubles, Floats, Int, Ints, Record, entry
 from asot.run.executors import Stop, in_threads, local_executor
 from asot.run.pairs import tiles
@@ -249,8 +249,7 @@ def relax(
         n_points=len(ground.points), d=ground.points.shape[1], offsets=histograms.offsets, names=histograms.index,
         masses=masses, points=ground.points, prices=prices, table=cost.table if cost.has_table else None, **short,
     )  # fmt: skip
-    # A Jensen-Shannon distance is the root of a difference: near 0 it has half the digits of the others.
-    error = 1e-6 if ground.code == JENSENSHANNON else 0.0
+    error = ROUGH.get(ground.code, 0.0)
     cancels = p == 1 and cost.is_metric and unmatched is None
     kernel = RelaxedCost(
         code=ground.code, order=ground.order, transform=cost.transform, power=float(p), error=error, cancels=cancels
