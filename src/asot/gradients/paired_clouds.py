@@ -16,11 +16,11 @@ from torch import Tensor
 
 from asot.exact.cuda import cloud_pairs
 from asot.gradients import gpu_solver, on_gpu, problems
-from asot.gradients.cloud_plans import ordinary_sizes
 from asot.gradients.eager import is_eager
 from asot.gradients.given_clouds import GivenClouds
 from asot.gradients.refusals import refused
 from asot.gradients.tensors import balance_of
+from asot.gradients.units import ordinary_sizes
 from asot.ground.metrics import EUCLIDEAN
 
 MOST_ARCS = 1024
