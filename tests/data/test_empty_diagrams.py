@@ -173,6 +173,7 @@ SPACE = asot.AnchorSpace([[0.0, 1.0], [1.0, 1.0]])
         lambda D: asot.plan(D, 0, 1), lambda D: asot.plan(D, 1, 0, exact=True, share=0.5),
         lambda D: asot.Index().add(D), lambda D: asot.perturbation_test(D, 0),
         lambda D: asot.WassersteinNeighbors(1).fit(D).kneighbors(), lambda D: asot.pairwise_exact(D, p=2),
+        asot.gromov, lambda D: asot.gromov_plan(D, 0, 1), asot.Distributions.from_spaces,
     ],
 )  # fmt: skip
 def test_without_a_price_they_are_refused_by_name(call):

@@ -335,3 +335,13 @@ def _axes_from(leading: Any, arrays: dict[str, NDArray[Any]], dim: int) -> Axes:
     if not fits or widest is None:
         raise ValueError("the axes do not fit their index; the folder is damaged")
     return Axes(widest.astype(np.int64), rotation, int(leading))
+
+
+def bounds_of(frame: Frame | None) -> list[str]:
+    """The names of the bounds that a frame gives, and of the one that pairs have without it."""
+    if frame is None:
+        return ["relaxed"]
+    if frame.only_words:
+        return ["words"]
+    named = {"projections": frame.axes, "landmarks": frame.landmarks}
+    return [*(name for name, part in named.items() if part is not None), "relaxed"]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from asot._typing import Info
 from asot.data.distributions import Distributions, as_distributions
 from asot.index.folder import Folder, Generation, create_folder, finish_folder
-from asot.index.frame import Frame, Slack, make_frame
+from asot.index.frame import Frame, Slack, bounds_of, make_frame
 from asot.index.members import Columns, Name, Names, Snapshot, make_snapshot, name_array
 from asot.index.naming import as_name, as_names, known_slots, new_names
 from asot.index.recall import Rehearsal
@@ -391,13 +391,3 @@ class GrowingMembers:
         if self._columns is None:
             return 0
         return sum(column.view().nbytes for column in (*self._columns.plain.values(), *self._columns.tables.values()))
-
-
-def bounds_of(frame: Frame | None) -> list[str]:
-    """The names of the bounds that a frame gives, and of the one that pairs have without it."""
-    if frame is None:
-        return ["relaxed"]
-    if frame.only_words:
-        return ["words"]
-    named = {"projections": frame.axes, "landmarks": frame.landmarks}
-    return [*(name for name, part in named.items() if part is not None), "relaxed"]

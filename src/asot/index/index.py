@@ -13,7 +13,8 @@ import numpy as np
 from asot._typing import Parameters
 from asot.data.distributions import as_distributions
 from asot.index.columns import give_back
-from asot.index.growing import GrowingMembers, bounds_of
+from asot.index.frame import bounds_of
+from asot.index.growing import GrowingMembers
 from asot.index.naming import allowed_slots
 from asot.index.on_gpus import GpuSearch
 from asot.index.recall import Rehearsal, as_recall, rehearse

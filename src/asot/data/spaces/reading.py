@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asot._typing import Float
-from asot.data.distributions import Distributions
+from asot.data.distributions import Distributions, check_mass
 from asot.data.spaces.graphs import is_graph, shortest_paths
 from asot.validation import as_index, as_number, to_float_array
 
@@ -96,6 +96,7 @@ def read_spaces(X: Any, masses: Any = None, features: Any = None, name: str = "X
 def _from_distributions(D: Distributions, features: Any, name: str) -> Spaces:
     from scipy.spatial.distance import cdist
 
+    check_mass(D)
     largest = max(float(np.abs(points).max()) for points, _ in D)
     exponent = int(np.frexp(largest)[1])
     matrices, masses = [], []
